@@ -107,7 +107,8 @@ AVX512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprfchw -mpre
 $(BUILD)/src/kernel/x86/%_avx2.o: ISA := -mavx2 -mfma -mf16c
 $(BUILD)/src/kernel/x86/%_avx512.o: ISA := $(AVX512)
 $(BUILD)/src/kernel/x86/%_vnni.o: ISA := $(AVX512) -mavx512vnni
-$(BUILD)/src/kernel/x86/%_amx.o: ISA := $(AVX512) -mavx512vnni -mamx-tile -mamx-int8
+$(BUILD)/src/kernel/x86/%_avx512bf16.o: ISA := $(AVX512) -mavx512bf16
+$(BUILD)/src/kernel/x86/%_amx.o: ISA := $(AVX512) -mavx512vnni -mamx-tile -mamx-int8 -mamx-bf16
 $(BUILD)/src/kernel/arm/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
 $(BUILD)/src/kernel/arm/%_i8mm.o: ISA := -march=armv8.2-a+dotprod+i8mm
 $(BUILD)/src/kernel/%.o: OPT := $(if $(SANITIZED),-O1,-O3)
@@ -273,15 +274,21 @@ $(BUILD)/checkbackend: $(CHECKBACKEND_SRC) tests/checkbackend/checkbackend.h $(B
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKBACKEND_SRC) $(BUILD)/libdragoman.a $(LIBS)
 
-$(BUILD)/checkkernel: $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a
+# The sources for AMX on tiles in software.
+SOFT_TILES := $(if $(filter x86_64,$(ARCH)),$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/checkkernel/soft/*.c)))
+$(BUILD)/tests/checkkernel/soft/%.o: tests/checkkernel/soft/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(AVX512) -mavx512vnni $(CPPFLAGS_LIB) -Itests -MMD -MP -c $< -o $@
+
+$(BUILD)/checkkernel: $(CHECKKERNEL_SRC) tests/checkkernel/checkkernel.h $(SOFT_TILES) $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKKERNEL_SRC) $(SOFT_TILES) $(BUILD)/libdragoman.a $(LIBS)
 
 # The same without libraries, for another machine (scripts/check_arm).
 ALONE := $(filter $(BUILD)/src/kernel/%,$(LIB_OBJ)) $(addprefix $(BUILD)/src/base/,status.o mem.o bytes.o number.o clock.o)
-$(BUILD)/checkkernel-alone: $(CHECKKERNEL_SRC) $(ALONE)
+$(BUILD)/checkkernel-alone: $(CHECKKERNEL_SRC) $(SOFT_TILES) $(ALONE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -static -o $@ $(CHECKKERNEL_SRC) $(ALONE) -lm -lpthread
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -static -o $@ $(CHECKKERNEL_SRC) $(SOFT_TILES) $(ALONE) -lm -lpthread
 
 # Benchmark programs; their rivals are installed first, once per build directory.
 $(BUILD)/.bench-packages: scripts/packages

@@ -74,4 +74,13 @@ static inline float dgm_bf16_to_float(uint16_t b) // in loops over whole rows
     return f;
 }
 
+// Too large becomes infinity; NaN stays NaN.
+static inline uint16_t dgm_float_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    const uint32_t nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : nearest);
+}
+
 #endif

@@ -28,19 +28,12 @@ int dgm_convert_scales(int type, int rows)
     return type == DGM_TYPE_I8 ? rows : type == DGM_TYPE_I16 ? 1 : 0;
 }
 
-static uint16_t float_to_bf16(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); // to nearest even; f is finite
-}
-
 static dgm_status store_halves(const char *name, const float *real, size_t n, int type,
                                uint16_t *out, dgm_error *err)
 {
     bool half = type == DGM_TYPE_F16;
     for (size_t i = 0; i < n; i++) {
-        out[i] = half ? dgm_float_to_half(real[i]) : float_to_bf16(real[i]);
+        out[i] = half ? dgm_float_to_half(real[i]) : dgm_float_to_bf16(real[i]);
         float back = half ? dgm_half_to_float(out[i]) : dgm_bf16_to_float(out[i]);
         DGM_FAIL_IF(!isfinite(back), err, DGM_ERR_UNSUPPORTED,
                     "tensor '%s' has the value %g, too large for %s", name, (double)real[i],

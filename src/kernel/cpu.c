@@ -24,19 +24,21 @@
 #include <unistd.h>
 #endif
 
-// Lowest first within an architecture. flags: everything the level includes; a new ISA is one row.
+// Lowest first within an architecture. flags: everything the level includes; also: what comes with it where the CPU
+// has it (a level for each mixture would be a name for each generation of CPUs). A new ISA is one row.
 static const struct level {
     const char *name;
-    unsigned flags;
+    unsigned flags, also;
 } levels[] = {
-    {"c", DGM_CPU_C},
-    {"avx2", DGM_CPU_AVX2},
-    {"avx512", DGM_CPU_AVX2 | DGM_CPU_AVX512},
-    {"vnni", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI},
-    {"amx", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI | DGM_CPU_AMX_INT8},
-    {"neon", DGM_CPU_NEON},
-    {"dotprod", DGM_CPU_NEON | DGM_CPU_DOTPROD},
-    {"i8mm", DGM_CPU_NEON | DGM_CPU_DOTPROD | DGM_CPU_I8MM},
+    {"c", DGM_CPU_C, 0},
+    {"avx2", DGM_CPU_AVX2, 0},
+    {"avx512", DGM_CPU_AVX2 | DGM_CPU_AVX512, 0},
+    {"vnni", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI, DGM_CPU_AVX512_BF16},
+    {"amx", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI | DGM_CPU_AMX_INT8,
+     DGM_CPU_AVX512_BF16 | DGM_CPU_AMX_BF16},
+    {"neon", DGM_CPU_NEON, 0},
+    {"dotprod", DGM_CPU_NEON | DGM_CPU_DOTPROD, 0},
+    {"i8mm", DGM_CPU_NEON | DGM_CPU_DOTPROD | DGM_CPU_I8MM, 0},
 };
 
 enum { LEVELS = sizeof levels / sizeof levels[0] };
@@ -68,6 +70,13 @@ static bool request_tiles(void)
 #endif
 }
 
+static bool has_avx512_bf16(void)
+{
+    unsigned a, b, c, d;
+    __cpuid_count(7, 1, a, b, c, d);
+    return has(a, 1u << 5);
+}
+
 unsigned dgm_cpu_detect(void)
 {
     unsigned a, b, c, d, top = __get_cpuid_max(0, NULL), flags = DGM_CPU_C;
@@ -84,10 +93,12 @@ unsigned dgm_cpu_detect(void)
     flags |= DGM_CPU_AVX512;
     if (!has(c, 1u << 11)) return flags;
     flags |= DGM_CPU_AVX512_VNNI;
+    const unsigned more = a; // subleaves of leaf 7
+    if (more >= 1 && has_avx512_bf16()) flags |= DGM_CPU_AVX512_BF16;
     // AMX-TILE, AMX-INT8; bits 17, 18 of XCR0: tile configuration and data.
     if (!has(d, 1u << 24 | 1u << 25) || (xcr0 & 0x60000) != 0x60000) return flags;
-    if (request_tiles()) flags |= DGM_CPU_AMX_INT8;
-    return flags;
+    if (!request_tiles()) return flags;
+    return flags | DGM_CPU_AMX_INT8 | (has(d, 1u << 22) ? DGM_CPU_AMX_BF16 : 0);
 }
 
 #elif defined(__aarch64__)
@@ -123,7 +134,7 @@ dgm_status dgm_cpu_limit(const char *level, unsigned *flags, dgm_error *err)
         if (strcmp(level, levels[i].name) != 0) continue;
         DGM_FAIL_IF((have & levels[i].flags) != levels[i].flags, err, DGM_ERR_UNSUPPORTED,
                     "this CPU does not have '%s' (it has '%s')", level, dgm_cpu_level_name(have));
-        *flags = have & levels[i].flags;
+        *flags = have & (levels[i].flags | levels[i].also);
         return DGM_OK;
     }
     char known[128] = "";

@@ -14,6 +14,8 @@
 #define DGM_CPU_AVX512 (1u << 1) // F, BW, DQ, VL
 #define DGM_CPU_AVX512_VNNI (1u << 2)
 #define DGM_CPU_AMX_INT8 (1u << 3)
+#define DGM_CPU_AVX512_BF16 (1u << 4) // beside VNNI on some CPUs, not on others
+#define DGM_CPU_AMX_BF16 (1u << 5)    // beside AMX_INT8
 #define DGM_CPU_NEON (1u << 8)
 #define DGM_CPU_DOTPROD (1u << 9) // Armv8.2 sdot
 #define DGM_CPU_I8MM (1u << 10)   // Armv8.6 smmla
@@ -21,7 +23,7 @@
 unsigned dgm_cpu_detect(void);
 
 // dgm_cpu_detect lowered to the named level: "c"; "avx2", "avx512", "vnni", "amx"; "neon",
-// "dotprod", "i8mm"; NULL or "" = all.
+// "dotprod", "i8mm"; NULL or "" = all. Products of bf16 numbers belong to "vnni" and "amx" where the CPU has them.
 // An unknown name is DGM_ERR_ARGUMENT; a level the CPU does not have is DGM_ERR_UNSUPPORTED.
 dgm_status dgm_cpu_limit(const char *level, unsigned *flags, dgm_error *err);
 

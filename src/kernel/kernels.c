@@ -17,7 +17,7 @@ enum {
 #undef DGM_KERNEL
 _Static_assert(offsetof(dgm_kernels, quantize_name) ==
                    sizeof(dgm_gemm_f32_ops) + sizeof(dgm_gemm_i8_ops) + sizeof(dgm_gemm_i16_ops) +
-                       (KERNELS - 3) * sizeof(void (*)(void)),
+                       sizeof(dgm_gemm_bf16_ops) + (KERNELS - 4) * sizeof(void (*)(void)),
                "kernels.inc and struct dgm_kernels differ");
 
 #if defined(__x86_64__)
@@ -27,6 +27,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_gemm_f32_init_avx2(k);
     dgm_gemm_i8_init_avx2(k);
     dgm_gemm_i16_init_avx2(k);
+    dgm_gemm_bf16_init_avx2(k);
     dgm_quantize_init_avx2(k);
     dgm_rows_init_avx2(k);
     dgm_attend_init_avx2(k);
@@ -41,6 +42,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_gemm_i8_init_avx512(k);
     dgm_pack_i8_init_avx512(k);
     dgm_gemm_i16_init_avx512(k);
+    dgm_gemm_bf16_init_avx512(k);
     dgm_quantize_init_avx512(k);
     dgm_rows_init_avx512(k);
     dgm_attend_init_avx512(k);
@@ -54,9 +56,11 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_gemm_i8_init_vnni(k);
     dgm_gemm_i16_init_vnni(k);
     dgm_dots_init_vnni(k);
+    if (flags & DGM_CPU_AVX512_BF16) dgm_gemm_bf16_init_avx512bf16(k);
 
     if (!(flags & DGM_CPU_AMX_INT8)) return;
     dgm_gemm_i8_init_amx(k);
+    if (flags & DGM_CPU_AMX_BF16) dgm_gemm_bf16_init_amx(k);
 }
 #endif
 
@@ -67,6 +71,7 @@ static void init_arm(dgm_kernels *k, unsigned flags)
     dgm_gemm_f32_init_neon(k);
     dgm_gemm_i8_init_neon(k);
     dgm_gemm_i16_init_neon(k);
+    dgm_gemm_bf16_init_neon(k);
     dgm_quantize_init_neon(k);
     dgm_rows_init_neon(k);
     dgm_attend_init_neon(k);
@@ -90,6 +95,7 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
     dgm_gemm_f32_init_c(k);
     dgm_gemm_i8_init_c(k);
     dgm_gemm_i16_init_c(k);
+    dgm_gemm_bf16_init_c(k);
     dgm_quantize_init_c(k);
     dgm_rows_init_c(k);
     dgm_attend_init_c(k);
@@ -118,9 +124,9 @@ void dgm_kernels_use_tables(dgm_kernels *k)
 
 const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size)
 {
-    const char *const names[] = {k->gemm_f32.name, k->gemm_i8.name, k->gemm_i16.name,
-                                 k->quantize_name, k->rows_name,    k->attend_name,
-                                 k->gates_name,    k->topk_name};
+    const char *const names[] = {k->gemm_f32.name,  k->gemm_i8.name,  k->gemm_i16.name,
+                                 k->gemm_bf16.name, k->quantize_name, k->rows_name,
+                                 k->attend_name,    k->gates_name,    k->topk_name};
     size_t used = 0;
     if (size == 0) return buffer;
     buffer[0] = '\0';

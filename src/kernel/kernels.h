@@ -9,10 +9,11 @@
 // Numeric contract
 //   - A row's result never depends on the other rows of a call, on the number of rows or on the
 //     thread: every element of a product is one chain of fused multiply-adds over k = 0..K-1.
-//   - Everything except gemm_f32 is bit-identical on every ISA. Reductions run in 16 virtual lanes:
+//   - Everything except gemm_f32 and gemm_bf16 is bit-identical on every ISA. Reductions run in 16 virtual lanes:
 //     element i belongs to lane i mod 16, lanes accumulate in order of i with fmaf (or +), then
 //     fold l + (l + 8), l + (l + 4), l + (l + 2), l + (l + 1). exp, tanh and sigmoid are fixed
-//     polynomials in fmaf. gemm_f32 alone may differ between ISAs in the last bits.
+//     polynomials in fmaf. gemm_f32 may differ between ISAs in the last bits, gemm_bf16 does where the CPU has a
+//     unit for it (kernel/gemm_bf16.h).
 //   - Pointers need no alignment unless stated; outputs do not alias inputs unless stated.
 //   - The C reference in ref/ is the contract; its comments give rounding, bounds and aliasing.
 #ifndef DGM_KERNEL_KERNELS_H
@@ -24,6 +25,7 @@
 
 #include "kernel/act.h"
 #include "kernel/cpu.h"
+#include "kernel/gemm_bf16.h"
 #include "kernel/gemm_int.h"
 
 // C[m, n] = act(A[m, k] . W[n, k]^T + bias) + residual, for columns n_begin..n_end of W.
@@ -137,12 +139,12 @@ typedef struct dgm_topk {
 // A few outputs of a layer whose weights lie by rows as they are, not packed:
 //   c[r, i] = a[r] . w[ids[i]] + bias[ids[i]]
 // Integers: rows a quantised and padded as for gemm_i8 or gemm_i16, sums and epilogue as theirs,
-// bit for bit. f32: a reduction in 16 virtual lanes, then + bias.
+// bit for bit. f32 and bf16: a reduction in 16 virtual lanes of f32, then + bias.
 typedef struct dgm_dots_args {
     float *c;             // [m, count], row stride ldc
-    const void *a;        // [m, k] of float, uint8_t or int16_t, row stride lda elements
+    const void *a;        // [m, k] of float, uint8_t, int16_t or uint16_t (bf16), row stride lda elements
     const float *a_scale; // [m]; integers only
-    const void *w;        // [., k] of float, int8_t or int16_t, rows side by side
+    const void *w;        // [., k] of float, int8_t, int16_t or uint16_t, rows side by side
     const float *w_scale; // i8: by id
     float w_scale_all;    // i16, with w_scale NULL
     const float *bias;    // by id, or NULL
@@ -155,6 +157,7 @@ typedef struct dgm_kernels {
     dgm_gemm_f32_ops gemm_f32;
     dgm_gemm_i8_ops gemm_i8; // kernel/gemm_int.h has the contract of both
     dgm_gemm_i16_ops gemm_i16;
+    dgm_gemm_bf16_ops gemm_bf16; // kernel/gemm_bf16.h
 
     // One row for gemm_i8: m = max |x|, *scale = m / 127, q = round(x * (127 / m)) + 128, to even,
     // clamped to 1 .. 255; m < 1e-30 counts as a row of zeros (scale 1). Writes depth(n) bytes.
@@ -170,6 +173,10 @@ typedef struct dgm_kernels {
     // The same with a scale that is given, a power of two between 2^-110 and 2^110: what exceeds
     // limit scales saturates, so that sums fit whatever the row is.
     void (*quantize_i16_static)(int16_t *q, const float *x, int n, float scale, int limit);
+
+    // One row for gemm_bf16: y = x rounded to nearest even; too large becomes infinity, NaN stays NaN. Writes depth(n)
+    // elements.
+    void (*round_bf16)(uint16_t *y, const float *x, int n);
 
     // y = (x - mean) / sqrt(var + eps) * gamma + beta, row by row, or x / sqrt(mean(x^2) + eps) * gamma;
     // and the rows as bytes, if they are wanted.
@@ -230,6 +237,7 @@ typedef struct dgm_kernels {
     void (*dots_f32)(const dgm_dots_args *args);
     void (*dots_i8)(const dgm_dots_args *args);
     void (*dots_i16)(const dgm_dots_args *args);
+    void (*dots_bf16)(const dgm_dots_args *args);
 
     // Which version of each family this table holds, e.g. "rows_avx2"; pointers end above.
     const char *quantize_name, *rows_name, *attend_name, *gates_name, *topk_name;

@@ -11,6 +11,7 @@ extern const float dgm_tanh_table[514];
 void dgm_gemm_f32_init_c(dgm_kernels *k);
 void dgm_gemm_i8_init_c(dgm_kernels *k);
 void dgm_gemm_i16_init_c(dgm_kernels *k);
+void dgm_gemm_bf16_init_c(dgm_kernels *k);
 void dgm_quantize_init_c(dgm_kernels *k);
 void dgm_rows_init_c(dgm_kernels *k);
 void dgm_attend_init_c(dgm_kernels *k);
@@ -24,6 +25,7 @@ void dgm_dots_init_c(dgm_kernels *k);
 void dgm_gemm_f32_init_avx2(dgm_kernels *k);
 void dgm_gemm_i8_init_avx2(dgm_kernels *k);
 void dgm_gemm_i16_init_avx2(dgm_kernels *k);
+void dgm_gemm_bf16_init_avx2(dgm_kernels *k);
 void dgm_quantize_init_avx2(dgm_kernels *k);
 void dgm_rows_init_avx2(dgm_kernels *k);
 void dgm_attend_init_avx2(dgm_kernels *k);
@@ -37,6 +39,7 @@ void dgm_gemm_f32_init_avx512(dgm_kernels *k);
 void dgm_gemm_i8_init_avx512(dgm_kernels *k);
 void dgm_pack_i8_init_avx512(dgm_kernels *k); // the product's packing
 void dgm_gemm_i16_init_avx512(dgm_kernels *k);
+void dgm_gemm_bf16_init_avx512(dgm_kernels *k);
 void dgm_quantize_init_avx512(dgm_kernels *k);
 void dgm_rows_init_avx512(dgm_kernels *k);
 void dgm_attend_init_avx512(dgm_kernels *k);
@@ -52,13 +55,17 @@ void dgm_dots_init_vnni(dgm_kernels *k);
 // The AMX version leaves few rows to this one.
 void dgm_gemm_i8_run_vnni(const dgm_gemm_i8_args *g);
 
+void dgm_gemm_bf16_init_avx512bf16(dgm_kernels *k);
+
 void dgm_gemm_i8_init_amx(dgm_kernels *k);
+void dgm_gemm_bf16_init_amx(dgm_kernels *k);
 #endif
 
 #if defined(__aarch64__)
 void dgm_gemm_f32_init_neon(dgm_kernels *k);
 void dgm_gemm_i8_init_neon(dgm_kernels *k);
 void dgm_gemm_i16_init_neon(dgm_kernels *k);
+void dgm_gemm_bf16_init_neon(dgm_kernels *k);
 void dgm_quantize_init_neon(dgm_kernels *k);
 void dgm_rows_init_neon(dgm_kernels *k);
 void dgm_attend_init_neon(dgm_kernels *k);

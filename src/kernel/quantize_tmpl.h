@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Quantisation of one row, the text of quantize_<isa>.c; kernels.h has the contract.
 //
-// Included after a vec_<isa>.h with QUANTIZE_I8, QUANTIZE_I8_STATIC, QUANTIZE_I16 and
-// QUANTIZE_I16_STATIC defined as the functions' names.
+// Included after a vec_<isa>.h with QUANTIZE_I8, QUANTIZE_I8_STATIC, QUANTIZE_I16,
+// QUANTIZE_I16_STATIC and ROUND_BF16 defined as the functions' names.
 #include <math.h>
 
+#include "base/bytes.h"
 #include "kernel/bytes_tmpl.h"
 
 // Largest |x|; NaN does not count.
@@ -74,4 +75,12 @@ static void QUANTIZE_I16(int16_t *q, float *scale, const float *x, int n, int li
 static void QUANTIZE_I16_STATIC(int16_t *q, const float *x, int n, float scale, int limit)
 {
     quantize_words(q, x, n, 1.0f / scale, limit);
+}
+
+// On integers, which the compiler turns into vectors: the instruction of that name takes denormals for zeros.
+static void ROUND_BF16(uint16_t *y, const float *x, int n)
+{
+    const int depth = dgm_gemm_bf16_depth(n);
+    for (int i = 0; i < n; i++) y[i] = dgm_float_to_bf16(x[i]);
+    if (n < depth) memset(y + n, 0, (size_t)(depth - n) * sizeof *y);
 }

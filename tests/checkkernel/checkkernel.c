@@ -284,6 +284,7 @@ static void (*pointer_of(const dgm_kernels *k, const struct row *r))(void)
     if (strcmp(r->name, "gemm_f32") == 0) return (void (*)(void))k->gemm_f32.run;
     if (strcmp(r->name, "gemm_i8") == 0) return (void (*)(void))k->gemm_i8.run;
     if (strcmp(r->name, "gemm_i16") == 0) return (void (*)(void))k->gemm_i16.run;
+    if (strcmp(r->name, "gemm_bf16") == 0) return (void (*)(void))k->gemm_bf16.run;
     memcpy(&f, (const char *)k + r->offset, sizeof f);
     return f;
 }
@@ -343,19 +344,35 @@ static options parse(int argc, char **argv)
     return o;
 }
 
+#if defined(__x86_64__)
+// The sources of AMX on tiles in software (soft/), with the rest of the level below.
+static void use_soft_tiles(dgm_kernels *k)
+{
+    ck_soft_gemm_i8(k);
+    ck_soft_gemm_bf16(k);
+}
+#endif
+
 int main(int argc, char **argv)
 {
+    enum { VNNI = DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI };
     static const struct {
         const char *name;
         unsigned flags;
-    } levels[] = {{"c", DGM_CPU_C},
-                  {"avx2", DGM_CPU_AVX2},
-                  {"avx512", DGM_CPU_AVX2 | DGM_CPU_AVX512},
-                  {"vnni", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI},
-                  {"amx", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI | DGM_CPU_AMX_INT8},
-                  {"neon", DGM_CPU_NEON},
-                  {"dotprod", DGM_CPU_NEON | DGM_CPU_DOTPROD},
-                  {"i8mm", DGM_CPU_NEON | DGM_CPU_DOTPROD | DGM_CPU_I8MM}};
+        void (*more)(dgm_kernels *k); // NULL: nothing
+    } levels[] = {{"c", DGM_CPU_C, NULL},
+                  {"avx2", DGM_CPU_AVX2, NULL},
+                  {"avx512", DGM_CPU_AVX2 | DGM_CPU_AVX512, NULL},
+                  {"vnni", VNNI, NULL},
+#if defined(__x86_64__)
+                  {"soft-amx", VNNI, use_soft_tiles},
+#endif
+                  {"avx512bf16", VNNI | DGM_CPU_AVX512_BF16, NULL},
+                  {"amx", VNNI | DGM_CPU_AMX_INT8, NULL},
+                  {"amx-bf16", VNNI | DGM_CPU_AMX_INT8 | DGM_CPU_AMX_BF16, NULL},
+                  {"neon", DGM_CPU_NEON, NULL},
+                  {"dotprod", DGM_CPU_NEON | DGM_CPU_DOTPROD, NULL},
+                  {"i8mm", DGM_CPU_NEON | DGM_CPU_DOTPROD | DGM_CPU_I8MM, NULL}};
     const options o = parse(argc, argv);
     const unsigned have = dgm_cpu_detect();
     dgm_kernels ref, below, now;
@@ -368,6 +385,7 @@ int main(int argc, char **argv)
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         if ((have & levels[l].flags) != levels[l].flags) continue;
         dgm_kernels_init(&now, levels[l].flags);
+        if (levels[l].more) levels[l].more(&now);
         int checked = 0;
         for (int i = 0; i < ROWS; i++) {
             if (l > 0 && pointer_of(&now, &rows[i]) == pointer_of(&below, &rows[i])) continue;
@@ -388,7 +406,7 @@ int main(int argc, char **argv)
             printf("%s: %d kernels checked (%s)\n", levels[l].name, checked,
                    dgm_kernels_describe(&now, text, sizeof text));
         }
-        below = now;
+        if (!levels[l].more) below = now;
     }
     if (o.list) return 0;
     printf("ISA levels tried:%s; seed %llu\n", tried, (unsigned long long)o.seed);

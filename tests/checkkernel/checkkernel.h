@@ -31,6 +31,10 @@ typedef struct ck {
 #include "kernel/kernels.inc"
 #undef DGM_KERNEL
 
+// soft/: the products of AMX on tiles in software.
+void ck_soft_gemm_i8(dgm_kernels *k);
+void ck_soft_gemm_bf16(dgm_kernels *k);
+
 // What random rows look like.
 typedef enum ck_kind {
     CK_UNIT,     // [-1, 1]

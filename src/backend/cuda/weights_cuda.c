@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_private.h"
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "format/quantize.h"
 
@@ -47,13 +48,6 @@ static uint32_t bits_of(float x)
     uint32_t u;
     memcpy(&u, &x, sizeof u);
     return u;
-}
-
-static uint16_t to_bf16(float x)
-{
-    const uint32_t u = bits_of(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }
 
 // To nearest even; too large becomes infinity, which the caller refuses.
@@ -97,7 +91,7 @@ static bool put_real(const float *real, int cols, cuda_type type, void *to)
         if (type == CUDA_F32) {
             ((float *)to)[j] = real[j];
         } else if (type == CUDA_BF16) {
-            ((uint16_t *)to)[j] = to_bf16(real[j]);
+            ((uint16_t *)to)[j] = dgm_float_to_bf16(real[j]);
         } else {
             if (fabsf(real[j]) >= 65520.0f) return false;
             ((uint16_t *)to)[j] = to_f16(real[j]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Integer products in 128-bit registers: the loops that gemm_i8_neon, gemm_i8_dotprod and
-// gemm_i16_neon share. Layout and epilogue are in kernel/gemm_int_tmpl.h.
+// Products in 128-bit registers: the loops that gemm_i8_neon, gemm_i8_dotprod, gemm_i16_neon and
+// gemm_bf16_neon share. Layout and epilogue are in kernel/gemm_int_tmpl.h.
 //
 // A step is 256 bytes of W, 16 bytes (4 columns) to a register, and one broadcast 32-bit group of
 // each row of A. The including file defines
@@ -11,7 +11,7 @@
 //     neon_sums neon_dot(neon_sums s, int8x16_t a, int8x16_t w);
 //     int32x4_t neon_result(neon_sums s);     the sums of the 4 columns
 // and includes this afterwards; all functions are static. Tiles of several rows are 16 columns
-// wide. Sums are exact, so the order is free.
+// wide. Integer sums are exact, so the order is free; those of floats are chains over the steps in every tile.
 #ifndef DGM_KERNEL_ARM_GEMM_NEON_TMPL_H
 #define DGM_KERNEL_ARM_GEMM_NEON_TMPL_H
 
@@ -19,7 +19,7 @@
 
 enum { STEP = PANEL * 4, SUMS = NEON_ROWS * 4 > NEON_WIDE ? NEON_ROWS * 4 : NEON_WIDE };
 
-// Either args struct in bytes and steps.
+// Any args struct in bytes and steps.
 typedef struct neon_product {
     const char *a;
     size_t lda; // bytes

@@ -7,6 +7,7 @@
 #define QUANTIZE_I8_STATIC quantize_i8_static_neon
 #define QUANTIZE_I16 quantize_i16_neon
 #define QUANTIZE_I16_STATIC quantize_i16_static_neon
+#define ROUND_BF16 round_bf16_neon
 #include "kernel/quantize_tmpl.h"
 
 void dgm_quantize_init_neon(dgm_kernels *k)
@@ -16,4 +17,5 @@ void dgm_quantize_init_neon(dgm_kernels *k)
     k->quantize_i8_static = quantize_i8_static_neon;
     k->quantize_i16 = quantize_i16_neon;
     k->quantize_i16_static = quantize_i16_static_neon;
+    k->round_bf16 = round_bf16_neon;
 }

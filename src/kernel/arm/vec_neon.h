@@ -40,6 +40,20 @@ VF_FN vf vf_load_n(const float *p, int n)
     return vf_load(buffer);
 }
 
+VF_FN vf vf_load_bf16(const uint16_t *p)
+{
+    vf r;
+    VF_EACH r.q[i] = vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p + 4 * i), 16));
+    return r;
+}
+
+VF_FN vf vf_load_bf16_n(const uint16_t *p, int n)
+{
+    uint16_t buffer[16] = {0};
+    memcpy(buffer, p, (size_t)n * sizeof *p);
+    return vf_load_bf16(buffer);
+}
+
 VF_FN vf vf_load_f16(const uint16_t *p)
 {
     vf r;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // C reference: a few outputs of a layer from weights that lie by rows.
 //
-// The f32 text is kernel/dots_tmpl.h on plain-C vectors (ref/vec_c.h). Integer sums are exact, so
+// The text of f32 and bf16 is kernel/dots_tmpl.h on plain-C vectors (ref/vec_c.h). Integer sums are exact, so
 // their order is free and every version has the same bits; a weight of -128 counts as -127, as
 // packing takes it.
 #include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 
 #define DOTS_F32 dots_f32_c
+#define DOTS_BF16 dots_bf16_c
 #include "kernel/dots_tmpl.h"
 
 static void dots_i8_c(const dgm_dots_args *g)
@@ -39,6 +40,7 @@ static void dots_i16_c(const dgm_dots_args *g)
 void dgm_dots_init_c(dgm_kernels *k)
 {
     k->dots_f32 = dots_f32_c;
+    k->dots_bf16 = dots_bf16_c;
     k->dots_i8 = dots_i8_c;
     k->dots_i16 = dots_i16_c;
 }

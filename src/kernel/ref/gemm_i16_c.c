@@ -24,24 +24,6 @@ static int64_t sum_of_sizes(const int16_t *w, int k)
     return sum;
 }
 
-// In blocks of 32 elements of k: reads are whole lines, writes stay in 4 KiB.
-static void pack_panel(int16_t *panel, const int16_t *w, const int32_t *rows, int first,
-                       int columns, int k, int ldw)
-{
-    const int depth = dgm_gemm_i16_depth(k);
-    for (int i0 = 0; i0 < depth; i0 += 32) {
-        int16_t *out = panel + (size_t)i0 * PANEL;
-        const int count = k - i0 < 32 ? k - i0 : 32;
-        if (columns < PANEL) memset(out, 0, 32 * PANEL * sizeof *out);
-        for (int j = 0; j < columns; j++) {
-            int16_t line[32] = {0};
-            const size_t row = (size_t)(rows ? rows[first + j] : first + j);
-            memcpy(line, w + row * (size_t)ldw + i0, (size_t)count * sizeof *w);
-            for (int g = 0; g < 16; g++) memcpy(out + (g * PANEL + j) * 2, line + 2 * g, 4);
-        }
-    }
-}
-
 static int gemm_i16_pack_c(void *packed, const int16_t *w, const int32_t *rows, int n, int k,
                            int ldw)
 {
@@ -53,7 +35,7 @@ static int gemm_i16_pack_c(void *packed, const int16_t *w, const int32_t *rows, 
         if (sum > largest) largest = sum;
     }
     for (int j = 0; j < n; j += PANEL, panel += i16_panel_size(k) / sizeof *panel)
-        pack_panel(panel, w, rows, j, n - j < PANEL ? n - j : PANEL, k, ldw);
+        pairs_pack_panel(panel, w, rows, j, n - j < PANEL ? n - j : PANEL, k, ldw);
     const int64_t limit = INT32_MAX / largest;
     return limit < 32767 ? (int)limit : 32767;
 }

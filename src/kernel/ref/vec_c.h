@@ -55,6 +55,19 @@ VF_FN vf vf_load_n(const float *p, int n)
     return r;
 }
 
+// 16 bfloat16 numbers, converted exactly.
+VF_FN vf vf_load_bf16_n(const uint16_t *p, int n)
+{
+    vf r = vf_set(0.0f);
+    for (int i = 0; i < n; i++) r.f[i] = dgm_bf16_to_float(p[i]);
+    return r;
+}
+
+VF_FN vf vf_load_bf16(const uint16_t *p)
+{
+    return vf_load_bf16_n(p, 16);
+}
+
 // 16 IEEE halves, converted exactly; and back, rounded to nearest even.
 VF_FN vf vf_load_f16(const uint16_t *p)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AVX2: a few outputs of a layer from weights that lie by rows. The f32 text is
+// AVX2: a few outputs of a layer from weights that lie by rows. The text of f32 and bf16 is
 // kernel/dots_tmpl.h; integers multiply 32 bytes or 16 words of a row at a time (see
 // gemm_i8_avx2.c for why vpmaddubsw is exact here).
 #include <immintrin.h>
@@ -9,6 +9,7 @@
 #include "kernel/x86/vec_avx2.h"
 
 #define DOTS_F32 dots_f32_avx2
+#define DOTS_BF16 dots_bf16_avx2
 #include "kernel/dots_tmpl.h"
 
 static inline int32_t fold(__m256i v)
@@ -83,6 +84,7 @@ static void dots_i16_avx2(const dgm_dots_args *g)
 void dgm_dots_init_avx2(dgm_kernels *k)
 {
     k->dots_f32 = dots_f32_avx2;
+    k->dots_bf16 = dots_bf16_avx2;
     k->dots_i8 = dots_i8_avx2;
     k->dots_i16 = dots_i16_avx2;
 }

@@ -6,6 +6,8 @@
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 
+enum { ZMM_REAL = 0 };
+
 typedef __m512i zmm_group;
 
 static inline zmm_group zmm_prepare(__m512i group)

@@ -1,283 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Packed u8 x i8 product for AMX; layout and epilogue are in kernel/gemm_int_tmpl.h.
+// Packed u8 x i8 product for AMX (tdpbusd); the loops are in kernel/x86/gemm_amx_tmpl.h.
 //
-// tdpbusd multiplies a tile of A (16 rows x 64 bytes of k) with a tile of W (16 groups of k x 16
-// columns): the packed panel as it lies, a row of the tile being 64 bytes of a step. Sums wrap
-// without saturation; the start values of the columns are added in the epilogue.
-//   up to 16 rows: tiles 0-3 are the sums of 64 columns, 4 is A, 6 and 7 are W in turn
-//   more: tiles 0-3 are 2 x 2 sums (32 rows x 32 columns), 4 and 5 A, 6 and 7 W
-// The second form loads half as much for each product. Rows that do not fill a block are taken with
-// rows before them, whose results are there and are left alone, so that one height of tiles serves a
-// whole product and W is walked over once; below 16 rows tiles are as high as there are rows.
-//
-// A product of 32 x 32 sums and 256 deep keeps the matrix unit busy for 256 cycles, and its epilogue
-// the vector units for nearly as long. Neither waits for the other: the sums of a block are stored
-// when it is done, and finished a few at a time between the steps of the next one.
-//
-// Up to FEW rows the product is bound by reading W, which needs no tiles: that is left to VNNI. The
-// system's permission to use tiles has been asked for when the flag was set (kernel/cpu.c).
+// Up to FEW rows the product is bound by reading W, which needs no tiles: that is left to VNNI. Sums are exact in both.
 #include <immintrin.h>
 
 #include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 
-#define INLINE static inline __attribute__((always_inline))
+#define AMX_DOT(sum, a, w) _tile_dpbusd(sum, a, w)
+enum { AMX_REAL = 0, FEW = 3 };
 
-enum {
-    STEP = PANEL * 4,
-    DEEP = 16 * STEP, // bytes of a panel that one tile of A meets
-    FEW = 3,
-    TILE = 16 * 16, // sums
-    UNIT = 8,       // rows of a tile that are finished at a time
-    UNITS = 4 * 16 / UNIT // of a block
-};
-
-// What ldtilecfg reads.
-typedef struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} tile_config;
-_Static_assert(sizeof(tile_config) == 64, "the processor's layout");
-
-// Where the tiles of sums of a block are in the product: side by side (16 x 64) or two above two
-// (32 x 32).
-typedef struct block {
-    bool wide;   // side by side
-    int j;       // first column
-    int row[2];  // first rows, of the upper and of the lower tiles
-    int skip[2]; // rows of them that have been finished before
-} block;
-
-// Rows of sums of one tile that wait for their epilogue, and what it needs: of the first of them, in
-// its 16 columns.
-typedef struct strip {
-    const int32_t *sums;
-    const int8_t *start; // start values of the columns
-    int row, j, rows, columns; // columns: that are wanted, 16 or more for all
-} strip;
-
-typedef struct tile_product {
-    int32_t sums[4 * TILE] __attribute__((aligned(64)));
-    strip strips[4]; // of the block that waits for its epilogue ..
-    int unit;        // .. from here on; UNITS: nothing waits
-    const dgm_gemm_i8_args *g;
-    int_out out;
-    int steps, height; // tiles of A in a row; rows of a tile
-    void (*finish)(struct tile_product *p, int units);
-} tile_product;
-
-// Tiles 0-3 hold sums, 4 and 5 rows of A: `rows` high. 6 and 7 hold W.
-static void configure(int rows)
-{
-    tile_config c = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        c.bytes_per_row[i] = 64;
-        c.rows[i] = (uint8_t)(i < 6 ? rows : 16);
-    }
-    __asm__ volatile("" : : "r"(&c) : "memory"); // the intrinsic names but eight bytes of it
-    _tile_loadconfig(&c);
-}
-
-// ---- epilogue ---------------------------------------------------------------------------------
-
-// Up to UNIT rows from `first` on of a strip whose 16 columns are all wanted. A bias of -0 changes no bit.
-INLINE void finish_whole(const int_out *o, const strip *s, int first, const int rows,
-                         const dgm_act act, const bool residual, const bool bytes)
-{
-    const int32_t *sums = s->sums + 16 * first;
-    const size_t row = (size_t)(s->row + first), at = (size_t)(s->j - o->n_begin);
-    const size_t ldc = (size_t)o->ldc, ldr = (size_t)o->ldr;
-    const float *a_scale = o->a_scale + row, *more = residual ? o->residual + row * ldr + at : NULL;
-    float *c = bytes ? NULL : o->c + row * ldc + at;
-    const __m512i start = _mm512_loadu_si512(s->start);
-    const vf scale = vf_load(o->w_scale + s->j);
-    const vf bias = o->bias ? vf_load(o->bias + s->j) : vf_set(-0.0f);
-    for (int i = 0; i < rows; i++, sums += 16) {
-        const vf sum = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512(sums), start));
-        vf y = vf_fma(sum, vf_mul(vf_set(a_scale[i]), scale), bias);
-        y = math_act(y, act);
-        if (residual) y = vf_add(y, vf_load(more + (size_t)i * ldr));
-        if (bytes)
-            int_store_q(o, y, row + (size_t)i, at, 16);
-        else
-            vf_store(c + (size_t)i * ldc, y);
-    }
-}
-
-// The same for columns at the end of the product.
-static void finish_part(const int_out *o, const strip *s, int first, int rows)
-{
-    int32_t sums[16];
-    for (int i = first; i < first + rows && s->columns > 0; i++) {
-        const __m512i sum = _mm512_loadu_si512(s->sums + 16 * i);
-        _mm512_storeu_si512(sums, _mm512_add_epi32(sum, _mm512_loadu_si512(s->start)));
-        int_finish_16(o, sums, s->row + i, s->j, s->columns);
-    }
-}
-
-INLINE void finish_units(tile_product *p, int units, const dgm_act act, const bool residual,
-                         const bool bytes)
-{
-    for (; units > 0 && p->unit < UNITS; units--, p->unit++) {
-        const strip *s = &p->strips[p->unit / (16 / UNIT)];
-        const int first = p->unit % (16 / UNIT) * UNIT, rows = s->rows - first;
-        if (s->columns < 16)
-            finish_part(&p->out, s, first, rows < UNIT ? rows : UNIT);
-        else if (rows >= UNIT)
-            finish_whole(&p->out, s, first, UNIT, act, residual, bytes);
-        else
-            finish_whole(&p->out, s, first, rows, act, residual, bytes);
-    }
-}
-
-#define FINISH(name, act, residual, bytes)                                                         \
-    static void name(tile_product *p, int units)                                                   \
-    {                                                                                              \
-        finish_units(p, units, act, residual, bytes);                                              \
-    }
-FINISH(finish_plain, DGM_ACT_NONE, false, false)
-FINISH(finish_residual, DGM_ACT_NONE, true, false)
-FINISH(finish_relu, DGM_ACT_RELU, false, false)
-FINISH(finish_swish, DGM_ACT_SWISH, false, false)
-FINISH(finish_relu_bytes, DGM_ACT_RELU, false, true)
-FINISH(finish_swish_bytes, DGM_ACT_SWISH, false, true)
-FINISH(finish_any, p->out.act, p->out.residual != NULL, p->out.q != NULL)
-
-static void choose_finish(tile_product *p)
-{
-    const int_out *o = &p->out;
-    const bool plain = !o->residual && !o->q;
-    p->finish = finish_any;
-    if (o->act == DGM_ACT_NONE && !o->q) p->finish = o->residual ? finish_residual : finish_plain;
-    if (o->act == DGM_ACT_RELU && !o->residual) p->finish = plain ? finish_relu : finish_relu_bytes;
-    if (o->act == DGM_ACT_SWISH && !o->residual) p->finish = plain ? finish_swish : finish_swish_bytes;
-}
-
-// ---- products ---------------------------------------------------------------------------------
-
-// Units to be finished in each step but the first.
-static int units_a_step(const tile_product *p)
-{
-    return p->steps > 1 ? (UNITS + p->steps - 2) / (p->steps - 1) : 0;
-}
-
-// Sums of the block before go to memory and a product begins anew in their place: one tile after the
-// other, so that the matrix unit always has work.
-#define BEGIN_TILE(p, sum, a, w)                                                                   \
-    do {                                                                                           \
-        _tile_stored(sum, (p)->sums + (sum)*TILE, 64);                                             \
-        _tile_zero(sum);                                                                           \
-        _tile_dpbusd(sum, a, w);                                                                   \
-    } while (0)
-
-// Up to 16 rows x 64 columns.
-static void multiply_wide(tile_product *p, const uint8_t *a, const int8_t *w)
-{
-    const int lda = p->g->lda, units = units_a_step(p);
-    _tile_loadd(4, a, lda);
-    _tile_loadd(6, w, STEP);
-    BEGIN_TILE(p, 0, 4, 6);
-    _tile_loadd(7, w + 64, STEP);
-    BEGIN_TILE(p, 1, 4, 7);
-    _tile_loadd(6, w + 128, STEP);
-    BEGIN_TILE(p, 2, 4, 6);
-    _tile_loadd(7, w + 192, STEP);
-    BEGIN_TILE(p, 3, 4, 7);
-    for (int x = 1; x < p->steps; x++) {
-        a += 64;
-        w += DEEP;
-        _tile_loadd(4, a, lda);
-        _tile_loadd(6, w, STEP);
-        _tile_dpbusd(0, 4, 6);
-        _tile_loadd(7, w + 64, STEP);
-        _tile_dpbusd(1, 4, 7);
-        _tile_loadd(6, w + 128, STEP);
-        _tile_dpbusd(2, 4, 6);
-        _tile_loadd(7, w + 192, STEP);
-        _tile_dpbusd(3, 4, 7);
-        p->finish(p, units);
-    }
-}
-
-// 2 x 16 rows x 32 columns.
-static void multiply_square(tile_product *p, const uint8_t *a, const uint8_t *b, const int8_t *w)
-{
-    const int lda = p->g->lda, units = units_a_step(p);
-    _tile_loadd(6, w, STEP);
-    _tile_loadd(4, a, lda);
-    BEGIN_TILE(p, 0, 4, 6);
-    _tile_loadd(5, b, lda);
-    BEGIN_TILE(p, 2, 5, 6);
-    _tile_loadd(7, w + 64, STEP);
-    BEGIN_TILE(p, 1, 4, 7);
-    BEGIN_TILE(p, 3, 5, 7);
-    for (int x = 1; x < p->steps; x++) {
-        a += 64;
-        b += 64;
-        w += DEEP;
-        _tile_loadd(6, w, STEP);
-        _tile_loadd(4, a, lda);
-        _tile_dpbusd(0, 4, 6);
-        _tile_loadd(5, b, lda);
-        _tile_dpbusd(2, 5, 6);
-        _tile_loadd(7, w + 64, STEP);
-        _tile_dpbusd(1, 4, 7);
-        _tile_dpbusd(3, 5, 7);
-        p->finish(p, units);
-    }
-}
-
-// What the epilogue of a block needs; its sums come with the next one.
-static void expect(tile_product *p, const block *b)
-{
-    for (int t = 0; t < 4; t++) {
-        const int down = b->wide ? 0 : t / 2, skip = b->skip[down];
-        const int j = b->j + 16 * (b->wide ? t : t % 2);
-        p->strips[t] = (strip){.sums = p->sums + TILE * t + 16 * skip,
-                               .start = i8_panel(p->g, j) + p->steps * DEEP + j % PANEL * 4,
-                               .row = b->row[down] + skip,
-                               .j = j,
-                               .rows = p->height - skip,
-                               .columns = p->out.n_end - j};
-    }
-    p->unit = 0;
-}
-
-// Multiplies a block, while the one before is finished.
-static void multiply(tile_product *p, const block *b)
-{
-    const dgm_gemm_i8_args *g = p->g;
-    const uint8_t *upper = g->a + (size_t)b->row[0] * (size_t)g->lda;
-    const uint8_t *lower = g->a + (size_t)b->row[1] * (size_t)g->lda;
-    const int8_t *w = i8_panel(g, b->j) + b->j % PANEL * 4;
-    if (b->wide)
-        multiply_wide(p, upper, w);
-    else
-        multiply_square(p, upper, lower, w);
-    p->finish(p, UNITS);
-    expect(p, b);
-}
-
-// All rows x the 64 columns from j on.
-static void multiply_panel(tile_product *p, int j)
-{
-    const int m = p->g->m, end = p->g->n_end;
-    for (int r = 0; r < m; r += 32) {
-        const int left = m - r;
-        if (left <= 16) { // the last 16 rows there are
-            const int row = m - p->height;
-            multiply(p, &(block){.wide = true, .j = j, .row = {row, row}, .skip = {r - row, 0}});
-            return;
-        }
-        const int lower = left < 32 ? m - 16 : r + 16;
-        block b = {.j = j, .row = {r, lower}, .skip = {0, r + 16 - lower}};
-        multiply(p, &b);
-        b.j += 32;
-        if (b.j < end) multiply(p, &b);
-    }
-}
+#include "kernel/x86/gemm_amx_tmpl.h"
 
 static void gemm_i8_run_amx(const dgm_gemm_i8_args *g)
 {
@@ -286,20 +20,14 @@ static void gemm_i8_run_amx(const dgm_gemm_i8_args *g)
         return;
     }
     tile_product p;
-    p.g = g;
+    p.a = (const char *)g->a;
+    p.packed = g->packed;
+    p.lda = (size_t)g->lda;
+    p.panel_size = i8_panel_size(g->k);
+    p.m = g->m;
     p.out = i8_out(g);
     p.steps = dgm_gemm_i8_depth(g->k) / 64;
-    p.height = g->m < 16 ? g->m : 16;
-    p.unit = UNITS;
-    choose_finish(&p);
-    configure(p.height);
-    for (int j = g->n_begin; j < g->n_end; j += PANEL) multiply_panel(&p, j);
-    _tile_stored(0, p.sums, 64);
-    _tile_stored(1, p.sums + TILE, 64);
-    _tile_stored(2, p.sums + 2 * TILE, 64);
-    _tile_stored(3, p.sums + 3 * TILE, 64);
-    p.finish(&p, UNITS);
-    _tile_release();
+    amx_run(&p);
 }
 
 void dgm_gemm_i8_init_amx(dgm_kernels *k)

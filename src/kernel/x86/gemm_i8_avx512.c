@@ -10,6 +10,8 @@
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 
+enum { ZMM_REAL = 0 };
+
 typedef struct zmm_group {
     __m512i size;       // |q|
     __mmask64 negative; // q < 0

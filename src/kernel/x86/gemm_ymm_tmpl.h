@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Integer products in ymm registers: the loops that gemm_i8_avx2 and gemm_i16_avx2 share. Layout
+// Products in ymm registers: the loops that gemm_i8_avx2, gemm_i16_avx2 and gemm_bf16_avx2 share. Layout
 // and epilogue are in kernel/gemm_int_tmpl.h; gemm_zmm_tmpl.h is the wider version.
 //
 // A step is 256 bytes of W (eight registers of 8 columns) and one broadcast 32-bit group of each
@@ -9,7 +9,8 @@
 //     ymm_group ymm_prepare(__m256i group);
 //     __m256i ymm_dot(__m256i sums, ymm_group a, __m256i w);   8 columns, one step
 // and includes this afterwards; all functions are static. One row takes a whole step at a time
-// (8 sums), several rows half of it (YMM_ROWS * 4 sums). Sums are exact, so the order is free.
+// (8 sums), several rows half of it (YMM_ROWS * 4 sums). Integer sums are exact, so the
+// order is free; those of floats (in the bits of __m256i) are chains over the steps in every tile.
 #ifndef DGM_KERNEL_X86_GEMM_YMM_TMPL_H
 #define DGM_KERNEL_X86_GEMM_YMM_TMPL_H
 
@@ -22,7 +23,7 @@
 
 enum { STEP = PANEL * 4, SUMS = YMM_ROWS * 4 > 8 ? YMM_ROWS * 4 : 8 };
 
-// Either args struct in bytes and steps.
+// Any args struct in bytes and steps.
 typedef struct ymm_product {
     const char *a;
     size_t lda; // bytes

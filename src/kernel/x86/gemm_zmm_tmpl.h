@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Integer products in zmm registers: the loops that gemm_i8_avx512, gemm_i8_vnni, gemm_i16_avx512
-// and gemm_i16_vnni share. Layout and epilogue are in kernel/gemm_int_tmpl.h.
+// Products in zmm registers: the loops that gemm_i8_avx512, gemm_i8_vnni, gemm_i16_avx512, gemm_i16_vnni,
+// gemm_bf16_avx512 and gemm_bf16_avx512bf16 share. Layout and epilogue are in kernel/gemm_int_tmpl.h.
 //
-// Both types store 32-bit groups (4 x i8, 2 x i16), 64 columns side by side: a step is 256 bytes
+// All types store 32-bit groups (4 x i8, 2 x i16 or bf16), 64 columns side by side: a step is 256 bytes
 // of W in four registers and one broadcast group of each row of A. The including file defines
 //     typedef ... zmm_group;                          what a broadcast group of A is kept as
 //     zmm_group zmm_prepare(__m512i group);
 //     __m512i zmm_dot(__m512i sums, zmm_group a, __m512i w);   16 columns, one step
+//     enum { ZMM_REAL };                              1: sums are floats, in the bits of __m512i
 // and includes this afterwards; all functions are static.
 //
 // Tiles are 6 rows x 64 columns at most: 24 sums, 4 registers of W, 1 of A. Up to three rows the
@@ -19,7 +20,7 @@
 // L3), several row tiles share out the next panel. A stream from memory is left to the hardware: with
 // four to six rows 85 to 100 % of a plain loop's speed instead of 67 to 86 %. Large results of few
 // rows have their lines fetched for writing before the loop over k: +6 to 14 % from L3 at 2 to 16
-// rows. Sums are exact, so the order is free.
+// rows. Integer sums are exact; those of floats are chains over the steps in every tile, whatever its shape.
 #ifndef DGM_KERNEL_X86_GEMM_ZMM_TMPL_H
 #define DGM_KERNEL_X86_GEMM_ZMM_TMPL_H
 
@@ -42,7 +43,7 @@ enum {
     FETCH_BYTES = 1 << 17 // .. and from here on
 };
 
-// Either args struct in bytes and steps.
+// Any args struct in bytes and steps.
 typedef struct zmm_product {
     const char *a;
     size_t lda; // bytes
@@ -63,6 +64,12 @@ INLINE __m512i zmm_broadcast(const char *a)
     return _mm512_set1_epi32(group);
 }
 
+INLINE __m512 zmm_biased(__m512i sums, float a_scale, __m512 w_scale, __m512 bias)
+{
+    if (ZMM_REAL) return _mm512_add_ps(_mm512_castsi512_ps(sums), bias);
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), _mm512_mul_ps(_mm512_set1_ps(a_scale), w_scale), bias);
+}
+
 // Scale, bias, act (none, relu or swish) and residual of sums in registers; a bias of -0 changes
 // no bit.
 INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int rows, int j,
@@ -77,8 +84,7 @@ INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int 
         UNROLLED for (int i = 0; i < rows; i++)
         {
             const size_t row = (size_t)(r + i);
-            const __m512 both = _mm512_mul_ps(_mm512_set1_ps(o->a_scale[row]), scale);
-            __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s[i * vectors + t]), both, bias);
+            __m512 y = zmm_biased(s[i * vectors + t], ZMM_REAL ? 1.0f : o->a_scale[row], scale, bias);
             if (act == DGM_ACT_RELU) y = math_relu(y);
             if (act == DGM_ACT_SWISH) y = math_swish(y);
             if (residual) {
@@ -248,6 +254,18 @@ static inline __attribute__((unused)) zmm_product zmm_from_i16(const dgm_gemm_i1
                          .m = g->m,
                          .cold = g->cold,
                          .out = i16_out(g)};
+}
+
+static inline __attribute__((unused)) zmm_product zmm_from_bf16(const dgm_gemm_bf16_args *g)
+{
+    return (zmm_product){.a = (const char *)g->a,
+                         .lda = (size_t)g->lda * 2,
+                         .packed = g->packed,
+                         .panel_size = bf16_panel_size(g->k),
+                         .steps = dgm_gemm_bf16_depth(g->k) / 2,
+                         .m = g->m,
+                         .cold = g->cold,
+                         .out = bf16_out(g)};
 }
 
 #endif

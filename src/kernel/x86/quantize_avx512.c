@@ -7,6 +7,7 @@
 #define QUANTIZE_I8_STATIC quantize_i8_static_avx512
 #define QUANTIZE_I16 quantize_i16_avx512
 #define QUANTIZE_I16_STATIC quantize_i16_static_avx512
+#define ROUND_BF16 round_bf16_avx512
 #include "kernel/quantize_tmpl.h"
 
 void dgm_quantize_init_avx512(dgm_kernels *k)
@@ -16,4 +17,5 @@ void dgm_quantize_init_avx512(dgm_kernels *k)
     k->quantize_i8_static = quantize_i8_static_avx512;
     k->quantize_i16 = quantize_i16_avx512;
     k->quantize_i16_static = quantize_i16_static_avx512;
+    k->round_bf16 = round_bf16_avx512;
 }

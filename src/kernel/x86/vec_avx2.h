@@ -47,6 +47,24 @@ VF_FN vf vf_load_n(const float *p, int n)
     return vf_make(a, n > 8 ? _mm256_maskload_ps(p + 8, vf_first(n, 1)) : _mm256_setzero_ps());
 }
 
+VF_FN __m256 vf_widen_bf16(__m128i p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(p), 16));
+}
+
+VF_FN vf vf_load_bf16(const uint16_t *p)
+{
+    return vf_make(vf_widen_bf16(_mm_loadu_si128((const __m128i *)p)),
+                   vf_widen_bf16(_mm_loadu_si128((const __m128i *)(p + 8))));
+}
+
+VF_FN vf vf_load_bf16_n(const uint16_t *p, int n)
+{
+    uint16_t buffer[16] = {0};
+    memcpy(buffer, p, (size_t)n * sizeof *p);
+    return vf_load_bf16(buffer);
+}
+
 VF_FN vf vf_load_f16(const uint16_t *p)
 {
     return vf_make(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),

@@ -32,6 +32,18 @@ VF_FN vf vf_load_n(const float *p, int n)
     return _mm512_maskz_loadu_ps(vf_first(n), p);
 }
 
+VF_FN vf vf_load_bf16_n(const uint16_t *p, int n)
+{
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(vf_first(n), p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+VF_FN vf vf_load_bf16(const uint16_t *p)
+{
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
 VF_FN vf vf_load_f16(const uint16_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
