@@ -111,7 +111,7 @@ static void test_list(void **state)
     size_t count = dgm_devices(list, MOST);
     assert_int_equal(count, 1);
     assert_int_equal(strncmp(list[0].name, "cpu:", 4), 0);
-    assert_string_equal(list[0].precisions, "f32, i16, i8");
+    assert_string_equal(list[0].precisions, "f32, i16, i8, bf16");
     assert_true(list[0].memory > 0 && list[0].memory_free > 0);
     assert_true(list[0].memory_free <= list[0].memory);
     assert_string_equal(list[0].problem, "");
@@ -185,7 +185,8 @@ static void test_precisions(void **state)
         assert_int_equal(dgm_backend_supports(b, (dgm_precision)p, &err), DGM_OK);
     assert_int_equal(dgm_backend_supports(b, DGM_PRECISION_F16, &err), DGM_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "f16"));
-    assert_non_null(strstr(err.text, "f32, i16, i8"));
+    assert_non_null(strstr(err.text, "f32, i16, i8, bf16"));
+    assert_int_equal(dgm_backend_supports(b, DGM_PRECISION_BF16, &err), DGM_OK);
     dgm_backend_close(&b);
     assert_string_equal(dgm_precision_list(1u << DGM_PRECISION_BF16, list, sizeof list), "bf16");
     assert_string_equal(dgm_precision_list(~0u, list, sizeof list), "f32, i16, i8, f16, bf16");
@@ -212,9 +213,9 @@ static void test_settings(void **state)
     assert_int_equal(dgm_open(&t, model, &s, &err), DGM_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "abacus"));
     s.device = "cpu";
-    s.precision = "bf16";
+    s.precision = "f16";
     assert_int_equal(dgm_open(&t, model, &s, &err), DGM_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "f32, i16, i8"));
+    assert_non_null(strstr(err.text, "f32, i16, i8, bf16"));
 }
 
 // Lists of devices: every one gets a worker, and translations are those of one.

@@ -319,8 +319,8 @@ static char *translate_with(const char *path, const dgm_settings *s, bool scores
 static void test_full_lists(void **state)
 {
     (void)state;
-    static const char *const precisions[] = {"f32", "i16", "i8"};
-    for (int p = 0; p < 3; p++)
+    static const char *const precisions[] = {"f32", "i16", "i8", "bf16"};
+    for (int p = 0; p < 4; p++)
         for (int beam = 1; beam <= 4; beam += 3) {
             dgm_settings s;
             dgm_settings_default(&s);
@@ -340,10 +340,10 @@ static void test_invariance(void **state)
 {
     (void)state;
     static const char *const modes[] = {"cluster", "union", "intersect"};
-    static const char *const precisions[] = {"f32", "i16", "i8"};
+    static const char *const precisions[] = {"f32", "i16", "i8", "bf16"};
     static const char *const searches[] = {"greedy", "beam", "cube"};
     for (int m = 0; m < 3; m++)
-        for (int p = 0; p < 3; p++)
+        for (int p = 0; p < 4; p++)
             for (int q = 0; q < 3; q++) {
                 dgm_settings s;
                 dgm_settings_default(&s);

@@ -113,11 +113,11 @@ static void check_same(const dgm_settings *s, const char *path, const dgm_lmbr *
 static void test_nothing_changes_nothing(void **state)
 {
     (void)state;
-    static const char *const precisions[] = {"f32", "i16", "i8"};
+    static const char *const precisions[] = {"f32", "i16", "i8", "bf16"};
     static const char *const searches[] = {"greedy", "beam", "cube"};
     dgm_lmbr nothing = {.use_thetas = 1, .lambda = 1, .scale = 1}, something;
     dgm_lmbr_default(&something);
-    for (int p = 0; p < 3; p++)
+    for (int p = 0; p < 4; p++)
         for (int k = 0; k < 3; k++) {
             dgm_settings s;
             dgm_settings_default(&s);

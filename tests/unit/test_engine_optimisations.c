@@ -128,9 +128,9 @@ static void check_model(const char *name, const char *precision)
 static void test_exact_steps(void **state)
 {
     (void)state;
-    const char *const precisions[] = {"f32", "i16", "i8"};
+    const char *const precisions[] = {"f32", "i16", "i8", "bf16"};
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        for (size_t p = 0; p < 3; p++) check_model(models[i], precisions[p]);
+        for (size_t p = 0; p < 4; p++) check_model(models[i], precisions[p]);
 }
 
 // Tables and the C library change values a little: greedy outputs of lively models stay the same.

@@ -105,9 +105,9 @@ static void test_scores_of_the_search(void **state)
     } models[] = {{FOLDER "double-bidirectional.gguf", true}, {FOLDER "double-l2r.gguf", false},
                   {FOLDER "double-r2l.gguf", false},          {FOLDER "double-ssru.gguf", true},
                   {FOLDER "double-aan.gguf", true},           {FOLDER "double-i8.gguf", true}};
-    static const char *const precisions[] = {"f32", "i16", "i8"};
+    static const char *const precisions[] = {"f32", "i16", "i8", "bf16"};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
-        for (int p = 0; p < 3; p++) {
+        for (int p = 0; p < 4; p++) {
             dgm_settings s = list_settings(precisions[p]);
             s.threads = 1 + p % 2;
             dgm_translator *t = open_with(&s, models[m].path);

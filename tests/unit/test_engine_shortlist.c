@@ -120,8 +120,8 @@ static void test_choice(void **state)
 static void test_batches(void **state)
 {
     (void)state;
-    static const char *const precisions[] = {"f32", "i16", "i8"};
-    for (int p = 0; p < 3; p++)
+    static const char *const precisions[] = {"f32", "i16", "i8", "bf16"};
+    for (int p = 0; p < 4; p++)
         for (int beam = 1; beam <= 4; beam += 3) {
             char *first = NULL;
             for (int batch = 1; batch <= 7; batch += 3)

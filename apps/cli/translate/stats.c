@@ -60,7 +60,7 @@ typedef struct part {
 // Products by precision: how many, and of how much.
 static void print_products(const dgm_profile *p)
 {
-    static const char *const names[] = {"f32", "i16", "i8"};
+    static const char *const names[] = {"f32", "i16", "i8", "f16", "bf16"};
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         uint64_t calls = 0, madds = 0, bytes = 0;
         for (size_t i = 0; i < p->count; i++) {

@@ -80,10 +80,16 @@ int cpu_cache_elem(dgm_precision precision);
 // One panel of a layer in f32 and, for integers, quantised: what packing needs beside the layer.
 typedef struct cpu_panel {
     float *real;     // [CPU_PANEL, cols]
-    void *quantised; // [CPU_PANEL, cols] of int8_t or int16_t
+    void *quantised; // [CPU_PANEL, cols] of int8_t or int16_t, of bf16 [CPU_PANEL, depth(cols)]
 } cpu_panel;
 
 enum { CPU_PANEL = DGM_GEMM_COLUMNS };
+
+// Numbers in either buffer, whatever the precision.
+static inline size_t cpu_panel_elements(int cols)
+{
+    return (size_t)CPU_PANEL * (size_t)dgm_gemm_bf16_depth(cols);
+}
 
 // The layer as its file holds it packed (packed_cpu.c); NULL: it does not, or not in this layout, or not these numbers.
 // l->scales are filled then.
@@ -122,7 +128,7 @@ enum { CPU_MAX_WIDTH = 1 << 16 };
 
 // Input rows as a layer's precision wants them. f32: the rows themselves.
 typedef struct cpu_input {
-    const void *rows; // float, uint8_t or int16_t
+    const void *rows; // float, uint8_t, int16_t or uint16_t (bf16)
     int stride;       // elements between rows
     const float *scale; // [rows]; integers only
     int count;

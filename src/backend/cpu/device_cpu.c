@@ -21,7 +21,8 @@ static void describe_props(dgm_backend_props *p, unsigned flags)
         .memory = dgm_memory_physical(),
         .memory_free = dgm_memory_available(),
         .host_memory = true,
-        .precisions = 1u << DGM_PRECISION_F32 | 1u << DGM_PRECISION_I16 | 1u << DGM_PRECISION_I8,
+        .precisions = 1u << DGM_PRECISION_F32 | 1u << DGM_PRECISION_I16 | 1u << DGM_PRECISION_I8 |
+                      1u << DGM_PRECISION_BF16,
         .encode_tokens = 512,
         .encode_tokens_recurrent = 1024,
         .gather_max = 2048,

@@ -172,7 +172,7 @@ static dgm_status pack_expert(dgm_exec *x, const dgm_experts *e, expert *it, dgm
 {
     for (int i = 0; i < 2; i++) {
         dgm_linear *l = &it->layer[i];
-        size_t mark = dgm_arena_mark(&x->device), elements = (size_t)CPU_PANEL * (size_t)l->cols;
+        size_t mark = dgm_arena_mark(&x->device), elements = cpu_panel_elements(l->cols);
         cpu_panel panel = {DGM_ARENA_ARRAY(&x->device, float, elements),
                            DGM_ARENA_ARRAY(&x->device, int16_t, elements)};
         dgm_status st = panel.real && panel.quantised ? DGM_OK : dgm_no_memory(err);

@@ -23,9 +23,7 @@ enum { PANEL = DGM_GEMM_COLUMNS };
 
 static size_t panel_bytes(const dgm_backend *b, const dgm_linear *w)
 {
-    if (w->precision == DGM_PRECISION_I8) return b->k.gemm_i8.packed_size(PANEL, w->cols);
-    if (w->precision == DGM_PRECISION_I16) return b->k.gemm_i16.packed_size(PANEL, w->cols);
-    return b->k.gemm_f32.packed_size(PANEL, w->cols);
+    return cpu_packed_size(b, w->precision, PANEL, w->cols);
 }
 
 static size_t packed_bytes(const dgm_backend *b, const dgm_linear *w, int columns)
@@ -36,7 +34,7 @@ static size_t packed_bytes(const dgm_backend *b, const dgm_linear *w, int column
 // One panel of rows, real and quantised, while it is packed.
 static size_t scratch_elements(const dgm_linear *w)
 {
-    return (size_t)PANEL * (size_t)w->cols;
+    return cpu_panel_elements(w->cols);
 }
 
 dgm_bytes cpu_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
@@ -98,6 +96,12 @@ static void take_row_i16(const dgm_linear *w, int row, float *real, int16_t *out
     for (int j = 0; j < w->cols; j++) out[j] = (int16_t)lrintf(real[j] / w->scale);
 }
 
+static void take_row_bf16(const dgm_kernels *k, const dgm_linear *w, int row, float *real, uint16_t *out)
+{
+    take_row(w, row, real);
+    k->round_bf16(out, real, w->cols);
+}
+
 // Panels of n columns each, by way of scratch rows.
 static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
 {
@@ -106,6 +110,7 @@ static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int co
     const size_t cols = (size_t)w->cols, bytes = panel_bytes(x->backend, w);
     float *real = DGM_ARENA_ARRAY(&x->device, float, scratch_elements(w));
     int16_t *quantised = DGM_ARENA_ARRAY(&x->device, int16_t, scratch_elements(w));
+    const int depth = dgm_gemm_bf16_depth(w->cols);
     char *to = g->columns.packed;
     for (int first = 0; first < count; first += PANEL, to += bytes) {
         int n = count - first < PANEL ? count - first : PANEL;
@@ -114,6 +119,8 @@ static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int co
                 take_row_i8(w, ids[first + i], real, (int8_t *)quantised + (size_t)i * cols);
             else if (w->precision == DGM_PRECISION_I16)
                 take_row_i16(w, ids[first + i], real, quantised + (size_t)i * cols);
+            else if (w->precision == DGM_PRECISION_BF16)
+                take_row_bf16(k, w, ids[first + i], real, (uint16_t *)quantised + i * depth);
             else
                 take_row(w, ids[first + i], real + (size_t)i * cols);
         }
@@ -121,6 +128,8 @@ static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int co
             k->gemm_i8.pack(to, (int8_t *)quantised, NULL, n, w->cols, w->cols);
         else if (w->precision == DGM_PRECISION_I16)
             k->gemm_i16.pack(to, quantised, NULL, n, w->cols, w->cols);
+        else if (w->precision == DGM_PRECISION_BF16)
+            k->gemm_bf16.pack(to, (uint16_t *)quantised, NULL, n, w->cols, depth);
         else
             k->gemm_f32.pack(to, real, n, w->cols, w->cols);
     }
@@ -147,6 +156,8 @@ void cpu_gathered_make(dgm_exec *x, dgm_gathered *g)
     for (int i = 0; w->scales && i < count; i++) g->columns.scales[i] = w->scales[ids[i]];
     if (w->precision == DGM_PRECISION_I8 && only && only->type == DGM_TYPE_I8) {
         x->backend->k.gemm_i8.pack(g->columns.packed, only->data, ids, count, w->cols, w->cols);
+    } else if (w->precision == DGM_PRECISION_BF16 && only && only->type == DGM_TYPE_BF16) {
+        x->backend->k.gemm_bf16.pack(g->columns.packed, only->data, ids, count, w->cols, w->cols);
     } else {
         size_t mark = dgm_arena_mark(&x->device);
         pack_panels(x, g, ids, count);

@@ -66,7 +66,8 @@ dgm_mat cpu_mat(dgm_exec *x, int rows, int cols)
 
 int cpu_cache_elem(dgm_precision precision)
 {
-    return precision == DGM_PRECISION_F32 ? sizeof(float) : sizeof(uint16_t);
+    // Of bf16, halves would lack the range.
+    return precision == DGM_PRECISION_F32 || precision == DGM_PRECISION_BF16 ? sizeof(float) : sizeof(uint16_t);
 }
 
 size_t cpu_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision)

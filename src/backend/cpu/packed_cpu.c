@@ -84,7 +84,7 @@ dgm_status dgm_packed_fill(const dgm_linear_part *parts, int count, void *out, d
     dgm_linear l = {.precision = DGM_PRECISION_I8, .cols = parts[0].weight->cols, .packed = out};
     dgm_kernels_init(&b.k, DGM_CPU_C);
     for (int i = 0; i < count; i++) l.rows += parts[i].weight->rows;
-    const size_t panel = (size_t)PANEL * (size_t)l.cols;
+    const size_t panel = cpu_panel_elements(l.cols);
     l.scales = dgm_malloc((size_t)l.rows * sizeof(float));
     const cpu_panel buffers = {dgm_malloc(panel * sizeof(float)), dgm_malloc(panel * sizeof(int16_t))};
     dgm_status st = l.scales && buffers.real && buffers.quantised ? DGM_OK : dgm_no_memory(err);

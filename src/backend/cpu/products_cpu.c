@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// CPU backend: products in f32, i16 and i8 behind one pair of functions, alone or shared by the worker's team.
+// CPU backend: products in f32, bf16, i16 and i8 behind one pair of functions, alone or shared by the worker's team.
 //
 // An integer product quantises its input rows first, each by itself (so that a row's result does
-// not depend on its neighbours), then runs the exact integer kernel with its f32 epilogue.
+// not depend on its neighbours), then runs the exact integer kernel with its f32 epilogue. A product of
+// bf16 numbers rounds its input rows.
 #include <math.h>
 
 #include "backend/cpu/cpu_private.h"
@@ -10,7 +11,8 @@
 
 size_t cpu_prepare_bytes(int rows)
 {
-    return dgm_arena_cost((size_t)rows * CPU_MAX_WIDTH * sizeof(int16_t)) +
+    const size_t stride = CPU_MAX_WIDTH + DGM_GEMM_BF16_DEPTH;
+    return dgm_arena_cost((size_t)rows * stride * sizeof(int16_t)) +
            dgm_arena_cost((size_t)rows * sizeof(float));
 }
 
@@ -130,6 +132,22 @@ static cpu_input prepare_i16(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     return (cpu_input){q, depth, scale, in.rows};
 }
 
+// Elements between rows, as cpu_stride_i8 has bytes.
+static int stride_bf16(int cols)
+{
+    const int depth = dgm_gemm_bf16_depth(cols);
+    return depth % 256 == 0 ? depth + DGM_GEMM_BF16_DEPTH : depth;
+}
+
+static cpu_input prepare_bf16(dgm_exec *x, const dgm_linear *w, dgm_mat in)
+{
+    const int stride = stride_bf16(w->cols);
+    uint16_t *q = DGM_ARENA_ARRAY(&x->device, uint16_t, (size_t)in.rows * (size_t)stride);
+    for (int i = 0; i < in.rows; i++)
+        x->backend->k.round_bf16(q + (size_t)i * (size_t)stride, cpu_row(in, i), w->cols);
+    return (cpu_input){q, stride, NULL, in.rows};
+}
+
 // Shows max |x| of the rows to whoever watches.
 static void show_inputs(const dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
@@ -152,8 +170,10 @@ cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     cpu_input input;
     if (take_ready(x, w, in, &input)) return input;
     double begin = cpu_begin(x);
-    bool i8 = w->precision == DGM_PRECISION_I8;
-    input = i8 ? prepare_i8(x, w, in) : prepare_i16(x, w, in);
+    const bool i8 = w->precision == DGM_PRECISION_I8;
+    input = i8                                      ? prepare_i8(x, w, in)
+            : w->precision == DGM_PRECISION_I16 ? prepare_i16(x, w, in)
+                                                : prepare_bf16(x, w, in);
     if (x->meter) {
         uint64_t elements = (uint64_t)in.rows * (uint64_t)w->cols;
         dgm_meter_row what = {.work = DGM_WORK_QUANTIZE,
@@ -165,7 +185,7 @@ cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     return input;
 }
 
-// What the arguments of the three families share; their structs differ in a and the scales.
+// What the arguments of the four families share; their structs differ in a and the scales.
 #define PRODUCT(w, in, p, type)                                                                    \
     .c = (p)->c, .a = (const type *)(in)->rows + (size_t)(p)->first * (size_t)(in)->stride,        \
     .packed = (w)->packed, .bias = (w)->bias, .residual = (p)->residual, .m = (p)->m,              \
@@ -202,6 +222,12 @@ static void multiply_i16(const dgm_backend *b, const dgm_linear *w, const cpu_in
     b->k.gemm_i16.run(&args);
 }
 
+static void multiply_bf16(const dgm_backend *b, const dgm_linear *w, const cpu_input *in, const cpu_product *p)
+{
+    dgm_gemm_bf16_args args = {PRODUCT(w, in, p, uint16_t), .cold = w->cold};
+    b->k.gemm_bf16.run(&args);
+}
+
 void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                   const cpu_product *p)
 {
@@ -209,6 +235,8 @@ void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in
         multiply_i8(b, w, in, p);
     else if (w->precision == DGM_PRECISION_I16)
         multiply_i16(b, w, in, p);
+    else if (w->precision == DGM_PRECISION_BF16)
+        multiply_bf16(b, w, in, p);
     else
         multiply_f32(b, w, in, p);
 }
@@ -239,7 +267,8 @@ static void multiply_part(const void *arg, int part)
 
 double cpu_product_time(const dgm_linear *w, int m, int columns)
 {
-    static const double size[] = {sizeof(float), sizeof(int16_t), sizeof(int8_t)}, speed[] = {50, 100, 200};
+    static const double size[DGM_PRECISION_COUNT] = {sizeof(float), sizeof(int16_t), sizeof(int8_t), 2, 2};
+    static const double speed[DGM_PRECISION_COUNT] = {50, 100, 200, 50, 100};
     const double weights = (double)columns * (double)w->cols;
     return fmax(weights * size[w->precision] / 40, weights * m / speed[w->precision]);
 }
@@ -274,6 +303,9 @@ void cpu_multiply_listed(const dgm_backend *b, const dgm_linear *w, const cpu_in
     } else if (w->precision == DGM_PRECISION_I16) {
         args.a = (const int16_t *)in->rows + first;
         b->k.dots_i16(&args);
+    } else if (w->precision == DGM_PRECISION_BF16) {
+        args.a = (const uint16_t *)in->rows + first;
+        b->k.dots_bf16(&args);
     } else {
         args.a = (const float *)in->rows + first;
         b->k.dots_f32(&args);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_private.h"
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "format/quantize.h"
 
@@ -113,6 +114,30 @@ static void pack_panel_i16(const dgm_backend *b, dgm_linear *l, const dgm_linear
     if (limit < l->input_limit) l->input_limit = limit;
 }
 
+static bool all_finite_bf16(const uint16_t *q, int n)
+{
+    for (int i = 0; i < n; i++)
+        if ((q[i] & 0x7f80) == 0x7f80) return false;
+    return true;
+}
+
+// Numbers that are stored as bf16 come through as they are; others are rounded. False: not finite, or too large.
+static bool pack_panel_bf16(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts, int first, int n,
+                            const cpu_panel *buffers)
+{
+    const dgm_gemm_bf16_ops *gemm = &b->k.gemm_bf16;
+    const int stride = dgm_gemm_bf16_depth(l->cols);
+    uint16_t *q = buffers->quantised;
+    for (int i = 0; i < n; i++, q += stride) {
+        stacked_row(parts, first + i, buffers->real);
+        b->k.round_bf16(q, buffers->real, l->cols);
+        if (!all_finite_bf16(q, l->cols)) return false;
+    }
+    gemm->pack(panel_address(l, first, gemm->packed_size(PANEL, l->cols)), buffers->quantised, NULL, n, l->cols,
+               stride);
+    return true;
+}
+
 // The largest power of two that keeps every weight within I16_WEIGHT_MAX: about as many bits for
 // the weights as the sums leave for the inputs. False: not finite.
 static bool choose_scale_i16(dgm_linear *l, const dgm_linear_part *parts, float *row)
@@ -154,6 +179,8 @@ dgm_status cpu_pack_layer(const dgm_backend *b, dgm_linear *l, const dgm_linear_
                                        panel_address(l, first, b->k.gemm_i8.packed_size(PANEL, l->cols)));
         else if (l->precision == DGM_PRECISION_I16)
             pack_panel_i16(b, l, parts, first, n, buffers);
+        else if (l->precision == DGM_PRECISION_BF16)
+            finite = pack_panel_bf16(b, l, parts, first, n, buffers);
         else
             pack_panel_f32(b, l, parts, first, n, buffers);
     }
@@ -169,6 +196,7 @@ size_t cpu_packed_size(const dgm_backend *b, dgm_precision precision, int rows, 
 {
     if (precision == DGM_PRECISION_I8) return b->k.gemm_i8.packed_size(rows, cols);
     if (precision == DGM_PRECISION_I16) return b->k.gemm_i16.packed_size(rows, cols);
+    if (precision == DGM_PRECISION_BF16) return b->k.gemm_bf16.packed_size(rows, cols);
     return b->k.gemm_f32.packed_size(rows, cols);
 }
 
@@ -210,9 +238,8 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     }
     l->packed = dgm_malloc(l->packed_bytes);
     if (!l->packed) return dgm_no_memory(err);
-    size_t elements = (size_t)PANEL * (size_t)l->cols;
-    cpu_panel buffers = {dgm_malloc(elements * sizeof(float)),
-                             dgm_malloc(elements * sizeof(int16_t))};
+    const size_t elements = cpu_panel_elements(l->cols);
+    cpu_panel buffers = {dgm_malloc(elements * sizeof(float)), dgm_malloc(elements * sizeof(int16_t))};
     dgm_status st = buffers.real && buffers.quantised ? DGM_OK : dgm_no_memory(err);
     if (st == DGM_OK) st = cpu_pack_layer(b, l, parts, count, &buffers, err);
     dgm_free(buffers.real);
@@ -247,8 +274,8 @@ dgm_status cpu_linear_load(dgm_backend *b, const dgm_linear_part *parts, int cou
 static size_t row_bytes(const dgm_linear *l)
 {
     const size_t elem = l->precision == DGM_PRECISION_I8    ? 1
-                        : l->precision == DGM_PRECISION_I16 ? sizeof(int16_t)
-                                                            : sizeof(float);
+                        : l->precision == DGM_PRECISION_F32 ? sizeof(float)
+                                                            : sizeof(int16_t);
     return (size_t)l->cols * elem;
 }
 
@@ -260,7 +287,7 @@ static bool stored_as_is(const dgm_linear *l)
     if (l->precision == DGM_PRECISION_I8) return t->type == DGM_TYPE_I8;
     if (l->precision == DGM_PRECISION_I16)
         return t->type == DGM_TYPE_I16 && *(const float *)t->scale->data == l->scale;
-    return t->type == DGM_TYPE_F32;
+    return t->type == (l->precision == DGM_PRECISION_BF16 ? DGM_TYPE_BF16 : DGM_TYPE_F32);
 }
 
 static void copy_row(const dgm_linear *l, int row, float *real, void *to)
@@ -277,6 +304,8 @@ static void copy_row(const dgm_linear *l, int row, float *real, void *to)
         dgm_quantize_i8(real, 1, l->cols, to, &scale);
     else if (l->precision == DGM_PRECISION_I16)
         for (int j = 0; j < l->cols; j++) ((int16_t *)to)[j] = (int16_t)lrintf(real[j] / l->scale);
+    else if (l->precision == DGM_PRECISION_BF16)
+        for (int j = 0; j < l->cols; j++) ((uint16_t *)to)[j] = dgm_float_to_bf16(real[j]);
     else
         memcpy(to, real, row_bytes(l));
 }
