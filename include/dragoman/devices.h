@@ -18,7 +18,7 @@ typedef struct dgm_device_info {
     char title[128];      // for people
     uint64_t memory;      // bytes
     uint64_t memory_free; // now
-    char precisions[64];  // of products: "f32, i16, i8"
+    char precisions[64];  // of products: "f32, i16, i8, bf16"
     char problem[512];    // why it cannot be used; "": it can
 } dgm_device_info;
 

@@ -293,7 +293,7 @@ typedef struct dgm_settings {
     // "dotprod", "i8mm". NULL: the environment variable DRAGOMAN_CPU if it is set, else the best
     // this machine has. Default NULL.
     const char *cpu;
-    // How products are computed: "f32", "i16" or "i8", on some devices "f16" or "bf16", whatever the
+    // How products are computed: "f32", "i16", "i8" or "bf16", on some devices "f16", whatever the
     // file stores. NULL: what the model recommends, else "i8". Default NULL.
     const char *precision;
     // Products in i8 and i16 round their input by the scales that `dragoman quantize --calibrate`
