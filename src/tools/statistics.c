@@ -127,11 +127,13 @@ static const field saved_fields[] = {
 
 // ---- the time, where a profile is on -------------------------------------------------------------
 
+enum { PRECISIONS = 5 };
+
 // Phases as in the split of --stats=time. selection: of the output layer, all but the products.
 typedef struct times {
     double worked, encoder, states, readout, products, selection, search, text;
     double decoder_bytes;
-    double calls[3], multiply_adds[3], weight_bytes[3]; // of products in f32, i16, i8
+    double calls[PRECISIONS], multiply_adds[PRECISIONS], weight_bytes[PRECISIONS]; // of products in each precision
 } times;
 
 #define TIME(name, member, help) {name, FIELD_DOUBLE, offsetof(times, member), help}
@@ -154,11 +156,13 @@ static const field time_fields[] = {
     PRODUCTS("f32", 0),
     PRODUCTS("i16", 1),
     PRODUCTS("i8", 2),
+    PRODUCTS("f16", 3),
+    PRODUCTS("bf16", 4),
 };
 
 static void add_row(times *t, const dgm_profile_row *r)
 {
-    static const char *const precisions[] = {"f32", "i16", "i8"};
+    static const char *const precisions[PRECISIONS] = {"f32", "i16", "i8", "f16", "bf16"};
     const bool topk = strcmp(r->operation, "softmax and top-k") == 0;
     if (strcmp(r->phase, "encode") == 0)
         t->encoder += r->seconds;
@@ -167,7 +171,7 @@ static void add_row(times *t, const dgm_profile_row *r)
     if (strcmp(r->phase, "step") == 0) t->states += r->seconds;
     if (strcmp(r->phase, "readout") == 0) t->readout += r->seconds;
     if (strcmp(r->phase, "rank") == 0) *(topk ? &t->selection : &t->products) += r->seconds;
-    for (int k = 0; k < 3 && strcmp(r->operation, "linear") == 0; k++)
+    for (int k = 0; k < PRECISIONS && strcmp(r->operation, "linear") == 0; k++)
         if (strcmp(r->precision, precisions[k]) == 0) {
             t->calls[k] += (double)r->calls;
             t->multiply_adds[k] += (double)r->multiply_adds;
