@@ -38,6 +38,7 @@ static void reset(dgm_tune_trial *own)
 static dgm_status gather(dgm_tune_work *t, uint32_t *list, size_t *count, dgm_error *err)
 {
     list[(*count)++] = (uint32_t)t->chosen;
+    if (t->chosen != t->careful && t->trials[t->chosen].lines < t->lines) reset(&t->trials[t->chosen]);
     for (const char *p = t->against; *p;) {
         const size_t size = strcspn(p, "\n");
         int trial = -1;

@@ -6,7 +6,8 @@
 //   2. The first generation: beams and choices of words together, everything else one by one. Round by round the parts
 //      double; who is surely over the budget, or surely slower than what is within it, goes, and of the rest the half
 //      that promises more goes on.
-//   3. Further generations: the neighbours of the best three, which differ from them in one axis.
+//   3. Further generations: the neighbours of the best three, which differ from them in one axis. With a long text they
+//      are looked for on a quarter of it: what is found late would otherwise have waited for all lines of what was not.
 //   4. The last ones take turns, on lines that are new to them and then again, until they are known well enough.
 //   5. What cannot change a translation (batch, threads) is compared on speed alone.
 #include <math.h>
@@ -16,9 +17,11 @@
 #include "base/mem.h"
 #include "tools/tune_private.h"
 
-enum { KEEP = 6, PARENTS = 3, BLOCK = 32, BLOCKS = 4, RUNGS = 32, PROFILED = 64 };
+enum { KEEP = 6, PARENTS = 3, BLOCK = 32, BLOCKS = 4, RUNGS = 32, PROFILED = 64, QUARTER = 200 };
 #define FIRST_SHARE 0.45  // of the time for the first generation,
-#define SEARCH_SHARE 0.75 // for all of them
+#define SEARCH_SHARE 0.75 // for all of them;
+#define BEGIN_SHARE 0.25  // where a quarter of the text comes first, for the first generation there
+#define QUARTER_SHARE 0.5 // and for all that stay with the quarter
 
 // ---- time --------------------------------------------------------------------------------------
 
@@ -258,7 +261,8 @@ static dgm_status run_round(dgm_tune_work *t, heat *h, size_t from, size_t to, b
     return dgm_tune_tell(t, to, err);
 }
 
-static dgm_status run_generation(dgm_tune_work *t, double until, dgm_error *err)
+// The rounds up to the part of that many lines.
+static dgm_status run_generation(dgm_tune_work *t, size_t most, double until, dgm_error *err)
 {
     size_t rungs[RUNGS];
     const int count = dgm_tune_rungs(t->lines, rungs);
@@ -266,7 +270,7 @@ static dgm_status run_generation(dgm_tune_work *t, double until, dgm_error *err)
     if (!h.list) return dgm_no_memory(err);
     dgm_status st = DGM_OK;
     bool ran = true;
-    for (int r = 0; st == DGM_OK && r < count; r++)
+    for (int r = 0; st == DGM_OK && r < count && rungs[r] <= most; r++)
         st = run_round(t, &h, r ? rungs[r - 1] : 0, rungs[r], r == count - 1, &ran, err);
     dgm_free(h.list);
     return st;
@@ -335,21 +339,31 @@ static void revive(dgm_tune_work *t)
         if (t->trials[i].state == DGM_TUNE_NO_TIME) t->trials[i].state = DGM_TUNE_RACING;
 }
 
-static dgm_status generations(dgm_tune_work *t, dgm_error *err)
+// Generations on parts of up to that many lines, until the best have no neighbours left or the time is over.
+static dgm_status breed_on(dgm_tune_work *t, size_t most, double first, double until, dgm_error *err)
 {
-    const double all = t->o->seconds;
-    for (int m = 0; m < t->model_count; m++) DGM_TRY(first_places(t, m, err));
-    for (int g = 0; !dgm_tune_late(t, SEARCH_SHARE * all); g++) {
-        const double until = (g ? SEARCH_SHARE : FIRST_SHARE) * all;
+    for (int g = 0; !dgm_tune_late(t, until); g++) {
+        const double end = g ? until : first;
         const int before = t->occasions;
         size_t admitted = 0;
-        DGM_TRY(admit(t, until, &admitted, err));
-        DGM_TRY(run_generation(t, until, err));
+        DGM_TRY(admit(t, end, &admitted, err));
+        DGM_TRY(run_generation(t, most, end, err));
         if (t->occasions == before && g > 0) break; // nothing is left, or nothing that there is time for
         revive(t);
         DGM_TRY(breed(t, err));
     }
     return DGM_OK;
+}
+
+static dgm_status generations(dgm_tune_work *t, dgm_error *err)
+{
+    const double all = t->o->seconds;
+    size_t rungs[RUNGS];
+    const int count = dgm_tune_rungs(t->lines, rungs);
+    const size_t quarter = count > 2 && rungs[count - 3] >= QUARTER ? rungs[count - 3] : 0;
+    for (int m = 0; m < t->model_count; m++) DGM_TRY(first_places(t, m, err));
+    if (quarter) DGM_TRY(breed_on(t, quarter, BEGIN_SHARE * all, QUARTER_SHARE * all, err));
+    return breed_on(t, t->lines, (quarter ? SEARCH_SHARE : FIRST_SHARE) * all, SEARCH_SHARE * all, err);
 }
 
 // Values that a model takes by themselves: of the others there is no combination either.
