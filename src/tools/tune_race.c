@@ -6,7 +6,7 @@
 //   2. The first generation: beams and choices of words together, everything else one by one. Round by round the parts
 //      double; who is surely over the budget, or surely slower than what is within it, goes, and of the rest the half
 //      that promises more goes on.
-//   3. Further generations: the neighbours of the best three, which differ from them in one axis. With a long text they
+//   3. Further generations: the neighbours of the best three, of several beams, which differ from them in one axis. With a long text they
 //      are looked for on a quarter of it: what is found late would otherwise have waited for all lines of what was not.
 //   4. The last ones take turns, on lines that are new to them and then again, until they are known well enough.
 //   5. What cannot change a translation (batch, threads) is compared on speed alone.
@@ -177,6 +177,14 @@ static int beam_of(const dgm_tune_work *t, size_t trial)
     return t->trials[trial].place.model * 1024 + beam;
 }
 
+// Is one with as many hypotheses before it?
+static bool beam_is_there(const dgm_tune_work *t, const uint32_t *order, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (beam_of(t, order[i]) == beam_of(t, order[at])) return true;
+    return false;
+}
+
 // The half that promises more goes on. On few lines a promise is speed alone, so the best of every beam goes on as
 // well: whether a wide one is needed is not known yet.
 static void keep_half(dgm_tune_work *t, const uint32_t *order, size_t racing)
@@ -184,8 +192,7 @@ static void keep_half(dgm_tune_work *t, const uint32_t *order, size_t racing)
     const size_t keep = racing / 2 > KEEP ? racing / 2 : KEEP;
     size_t extra = 0;
     for (size_t i = keep; i < racing; i++) {
-        bool first = extra < KEEP;
-        for (size_t k = 0; k < i && first; k++) first = beam_of(t, order[k]) != beam_of(t, order[i]);
+        const bool first = extra < KEEP && !beam_is_there(t, order, i);
         extra += first;
         if (!first) t->trials[order[i]].state = DGM_TUNE_HALVED;
     }
@@ -313,7 +320,8 @@ static dgm_status put_last(dgm_tune_work *t, size_t old, dgm_error *err)
     return DGM_OK;
 }
 
-// The best three get neighbours.
+// The best three get neighbours, each of another beam as long as there are such: the fastest of a narrow one are alike,
+// and may all turn out to be over the budget.
 static dgm_status breed(dgm_tune_work *t, dgm_error *err)
 {
     uint32_t *order = dgm_malloc((t->trial_count + 1) * sizeof *order);
@@ -323,8 +331,13 @@ static dgm_status breed(dgm_tune_work *t, dgm_error *err)
     if (st == DGM_OK) {
         for (size_t i = 0; i < t->trial_count; i++) state[i] = t->trials[i].state;
         const size_t racing = dgm_tune_rank(t->views, state, t->trial_count, t->careful, order);
-        for (size_t i = 0; st == DGM_OK && i < racing && i < PARENTS; i++)
-            st = neighbours(t, &t->trials[order[i]].place, err);
+        int parents = 0;
+        for (int alike = 0; alike < 2; alike++)
+            for (size_t i = 0; st == DGM_OK && i < racing && parents < PARENTS; i++) {
+                if (beam_is_there(t, order, i) != (alike == 1)) continue;
+                st = neighbours(t, &t->trials[order[i]].place, err);
+                parents++;
+            }
     }
     if (st == DGM_OK) st = put_last(t, old, err);
     dgm_free(order);
