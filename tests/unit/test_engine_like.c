@@ -143,7 +143,7 @@ static void tokens(void **state)
 {
     (void)state;
     dgm_translator *t = open_usual(EN_DE, 1, 0, false);
-    static const char *const samples[] = {"Hello world.", "", "Gr\xc3\xbc\xc3\x9f" "e aus K\xc3\xb6ln!"};
+    static const char *const samples[] = {"Hello world.", "", ("Gr\xc3\xbc\xc3\x9f" "e aus K\xc3\xb6ln!")};
     for (int target = 0; target <= 1; target++)
         for (size_t i = 0; i < 3; i++) {
             dgm_token_list *list = NULL;
