@@ -6,8 +6,9 @@
 //   2. The first generation: beams and choices of words together, everything else one by one. Round by round the parts
 //      double; who is surely over the budget, or surely slower than what is within it, goes, and of the rest the half
 //      that promises more goes on.
-//   3. Further generations: the neighbours of the best three, of several beams, which differ from them in one axis. With a long text they
-//      are looked for on a quarter of it: what is found late would otherwise have waited for all lines of what was not.
+//   3. Further generations: the neighbours of the best three, of several beams, which differ from them in one axis.
+//      With a long text they are looked for on a quarter of it: what is found late would otherwise have waited for all
+//      lines of what was not.
 //   4. The last ones take turns, on lines that are new to them and then again, until they are known well enough.
 //   5. What cannot change a translation (batch, threads) is compared on speed alone.
 #include <math.h>
