@@ -116,6 +116,10 @@ typedef struct dgm_document_work {
     size_t size;
     dgm_progress progress;
     uint64_t failed; // filled in: lines that could not be translated; they stay as they are
+    // What goes with line i of dgm_document_line (prefix, constraints, evidence, lattice, direction); its text is not
+    // looked at. As many as the document has lines, or NULL: nothing does.
+    const dgm_input *inputs;
+    size_t input_count;
 } dgm_document_work;
 
 // Translates all lines and puts them. Open the translator with settings.alignment = DGM_ALIGN_WORDS, so that tags

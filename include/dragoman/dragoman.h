@@ -459,6 +459,8 @@ typedef struct dgm_translation {
     size_t link_count;
     int32_t finished;    // 0: cut off at the maximum length or by the line's deadline
     int32_t approximate; // 1: scores are those of accelerated cube pruning, not the model's
+    // Through a third language (route.h): the text in it that this is the translation of. Otherwise NULL.
+    const char *pivot;
 } dgm_translation;
 
 // An n-gram of a line's evidence, an entry of the matrix of LMBR (docs/manual/LMBR.md): the row is that of all

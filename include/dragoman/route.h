@@ -43,6 +43,13 @@ typedef struct dgm_route_options {
     // best of all is the one with the highest sum of both scores. 0: 1.
     int32_t pivot_nbest;
     const dgm_settings *settings; // of all models; source, target and direction_later are not looked at. NULL: defaults
+    // In place of `model`: several, each step is that of all of them that translate its direction, together. Paths as
+    // in dgm_open_ensemble; one that has no part in any step is an error.
+    const dgm_member *members;
+    size_t member_count;
+    // 1, with models alone: every line says its direction (dgm_input.direction), and goes through a third language where
+    // the models do not have it; what it leaves out is source and target, which may be NULL. Default 0.
+    int32_t direction_later;
 } dgm_route_options;
 
 DGM_API void dgm_route_init(dgm_route_options *options, size_t size);
@@ -52,13 +59,18 @@ static inline void dgm_route_default(dgm_route_options *options)
 }
 
 // Which routes these options mean, without loading anything: one, or with "auto" one for every language that can be
-// translated. DGM_ERR_UNSUPPORTED where there is none.
+// translated. DGM_ERR_UNSUPPORTED where there is none. With direction_later: all through a third language, or none.
 DGM_API dgm_status dgm_route_plan(const dgm_route_options *options, dgm_route_list **list, dgm_error *error);
 
 typedef struct dgm_route dgm_route;
 
-// Loads the models of dgm_route_plan, each file once for each step. What cannot go through two models (terms,
-// constraints, evidence, lattices, links of tokens) is refused here, or fails its line.
+// Loads the models of dgm_route_plan, each file once for each step. Links of tokens cannot go through two models and are
+// refused here.
+//
+// What a translation must hold concerns the last of two steps: its prefix, constraints, evidence, lattice, and what
+// settings.phrase_system says, which reads the text in the third language. Where a term (of settings.terms, or
+// "SOURCE => TARGET" of a line) stands in the line itself, its target is forced into the translation; the first step is
+// free. settings.keep holds in both.
 DGM_API dgm_status dgm_route_open(dgm_route **route, const dgm_route_options *options, dgm_error *error);
 // A route of one translator, which stays the caller's and is closed after it: for programs that have both.
 DGM_API dgm_status dgm_route_of(dgm_route **route, dgm_translator *translator, dgm_error *error);
@@ -68,8 +80,9 @@ DGM_API dgm_translator *dgm_route_translator(const dgm_route *route, size_t inde
 
 // As dgm_submit, dgm_job_done, dgm_job_share and dgm_wait (dragoman.h). Of two steps the second begins for all lines of
 // a job when the first is done, at the next call for that job: two jobs in flight keep both models at work.
-// dgm_input.direction is not looked at; a prefix is that of the last step. Scores of two steps are the sum of both;
-// links are those of the first and the second, one behind the other. dgm_result.language is what was found.
+// dgm_input.direction is not looked at unless direction_later is 1. Scores of two steps are the sum of both; links are
+// those of the first and the second, one behind the other; dgm_translation.pivot is the text between them.
+// dgm_result.language is what was found.
 typedef struct dgm_route_job dgm_route_job;
 DGM_API dgm_status dgm_route_submit(dgm_route *route, const dgm_input *inputs, size_t count, dgm_route_job **job,
                                     dgm_error *error);

@@ -53,7 +53,8 @@ DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);
 
 // Adds `weight` times what t's models think of each translation (dgm_pair_score.score) to its score
 // and sorts every line's translations by the sum, best first. sources[i] is the text whose result is
-// results->items[i]. t may have other vocabularies and another order of writing than the translator
+// results->items[i]; of a translation through a third language (route.h) dgm_translation.pivot counts instead: t is a
+// model of the last step's direction. t may have other vocabularies and another order of writing than the translator
 // that made the results. A line with a translation that t cannot score stays as it is.
 DGM_API dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
                               dgm_results *results, dgm_error *error);

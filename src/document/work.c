@@ -24,6 +24,22 @@ typedef struct work {
     int count; // of jobs, the oldest first
 } work;
 
+// A line and what goes with it; elements of the caller's array may be smaller or larger than ours.
+static dgm_status take_input(const work *w, size_t line, dgm_input *in, dgm_error *err)
+{
+    const dgm_input *all = w->report.inputs;
+    dgm_input_default(in);
+    if (all) {
+        const void *at = (const char *)all + line * all->size;
+        DGM_TRY(dgm_sized_take(in, sizeof *in, at, "dgm_input", "dgm_input_default", err));
+        in->size = sizeof *in;
+        in->tokens = NULL;
+        in->token_count = 0;
+    }
+    in->text = dgm_document_line(w->document, line, &in->text_size);
+    return DGM_OK;
+}
+
 static dgm_status submit(work *w, dgm_error *err)
 {
     dgm_input *inputs = dgm_calloc(WINDOW, sizeof *inputs);
@@ -31,13 +47,13 @@ static dgm_status submit(work *w, dgm_error *err)
     size_t bytes = 0;
     if (!inputs) return dgm_no_memory(err);
     *job = (window){.first = w->next};
-    while (w->next < w->lines && job->count < WINDOW && bytes < WINDOW_BYTES) {
+    dgm_status st = DGM_OK;
+    while (st == DGM_OK && w->next < w->lines && job->count < WINDOW && bytes < WINDOW_BYTES) {
         dgm_input *in = &inputs[job->count++];
-        dgm_input_default(in);
-        in->text = dgm_document_line(w->document, w->next++, &in->text_size);
+        st = take_input(w, w->next++, in, err);
         bytes += in->text_size;
     }
-    const dgm_status st = dgm_route_submit(w->route, inputs, job->count, &job->job, err);
+    if (st == DGM_OK) st = dgm_route_submit(w->route, inputs, job->count, &job->job, err);
     dgm_free(inputs);
     w->count += st == DGM_OK;
     return st;
@@ -87,6 +103,10 @@ dgm_status dgm_document_translate_route(dgm_document *document, dgm_route *route
     DGM_TRY(dgm_sized_take(&w.report, sizeof w.report, report, "dgm_document_work", NULL, err));
     w.report.failed = 0;
     w.lines = dgm_document_describe(document)->lines;
+    const dgm_input *with = w.report.inputs;
+    DGM_FAIL_IF(with && (w.report.input_count != w.lines || with->size < sizeof with->size), err,
+                DGM_ERR_ARGUMENT, "dgm_document_work has %zu inputs for %zu lines of the document",
+                w.report.input_count, w.lines);
     dgm_status st = DGM_OK;
     while (st == DGM_OK && (w.next < w.lines || w.count))
         st = w.next < w.lines && w.count < JOBS ? submit(&w, err) : collect(&w, err);

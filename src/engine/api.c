@@ -69,6 +69,7 @@ void dgm_translation_free(const dgm_translation *t)
     dgm_free((void *)(uintptr_t)t->text);
     dgm_free((void *)(uintptr_t)t->tokens);
     dgm_free((void *)(uintptr_t)t->links);
+    dgm_free((void *)(uintptr_t)t->pivot);
 }
 
 void dgm_translations_free(dgm_result *r)

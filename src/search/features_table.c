@@ -320,9 +320,8 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                                 .why = "a glossary and a re-ranker are for one direction"},
     [DGM_FEATURE_RERANK] = {.name = "rerank"},
     [DGM_FEATURE_PIVOT] = {.name = "pivot",
-                           .excludes = BIT(TERMS) | BIT(CONSTRAINTS) | BIT(LMBR) | BIT(EVIDENCE) | BIT(LATTICE) |
-                                       BIT(DIRECTIONS) | BIT(RERANK) | BIT(ENSEMBLE),
-                           .why = "two models stand between source and translation, and neither sees both"},
+                           .excludes = BIT(LMBR_TUNE),
+                           .why = "what is tuned is its last step: tune that model, on text in the third language"},
     [DGM_FEATURE_SOURCE_AUTO] = {.name = "source-auto",
                                  .excludes = BIT(LMBR) | BIT(EVIDENCE) | BIT(LATTICE) | BIT(DIRECTIONS) |
                                              BIT(RERANK) | BIT(ENSEMBLE),
@@ -360,7 +359,6 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
     // Jobs of the program.
     [DGM_FEATURE_RESUME] = {.name = "resume"},
     [DGM_FEATURE_FORMAT] = {.name = "format",
-                            .excludes = BIT(PREFIX) | BIT(CONSTRAINTS) | BIT(LATTICE) | BIT(DIRECTIONS) |
-                                        BIT(LMBR_TUNE) | BIT(LMBR_DUMP),
-                            .why = "a document's lines are its own: no file goes with them line by line"},
+                            .excludes = BIT(LMBR_TUNE),
+                            .why = "tuning writes settings, not a document: tune on the lines of --list-lines"},
 };

@@ -60,7 +60,8 @@ dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
     for (size_t i = 0; i < results->count; i++)
         for (size_t k = 0; has_choice(results->items[i]) && k < results->items[i]->count; k++) {
             const dgm_translation *one = results->items[i]->translations[k];
-            pairs[at++] = (dgm_pair){sources[i], {one->text, one->text_size}};
+            const dgm_line source = one->pivot ? (dgm_line){one->pivot, strlen(one->pivot)} : sources[i];
+            pairs[at++] = (dgm_pair){source, {one->text, one->text_size}};
         }
     dgm_pair_scores *scores = NULL;
     const dgm_status st = dgm_score_pairs(t, pairs, count, &scores, err);

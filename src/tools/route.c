@@ -22,7 +22,10 @@ void dgm_route_close(dgm_route **route)
     dgm_route *r = *route;
     *route = NULL;
     for (int i = 0; i < r->leg_count; i++)
-        if (r->legs[i].path) dgm_close(&r->legs[i].t);
+        if (r->legs[i].member_count) dgm_close(&r->legs[i].t);
+    for (size_t i = 0; r->ways && i < r->way_count; i++) dgm_glossary_close(&r->ways[i].glossary);
+    dgm_free(r->source);
+    dgm_free(r->target);
     dgm_free(r->legs);
     dgm_free(r->ways);
     dgm_free((void *)r->among);
@@ -39,10 +42,11 @@ dgm_translator *dgm_route_translator(const dgm_route *route, size_t index)
 
 static dgm_status check_features(const dgm_route *r, const dgm_settings *s, bool pivot, dgm_error *err)
 {
-    const char *names[8];
+    const char *names[9];
     dgm_feature_query q = {.size = sizeof q, .features = names, .models = DGM_MODELS_ANY};
     if (pivot) names[q.count++] = "pivot";
     if (r->among) names[q.count++] = "source-auto";
+    if (r->direction_later) names[q.count++] = "directions";
     if (s->terms[0]) names[q.count++] = "terms";
     if (s->evidence) names[q.count++] = "lmbr";
     if (s->phrase_system) names[q.count++] = "evidence";
@@ -55,40 +59,89 @@ static dgm_status check_features(const dgm_route *r, const dgm_settings *s, bool
 
 // ---- opening ---------------------------------------------------------------------------------------
 
-static int find_leg(const dgm_route *r, const char *path, bool first)
+static bool same_leg(const dgm_route_leg *a, const dgm_route_leg *b)
 {
-    for (int i = 0; i < r->leg_count; i++)
-        if (r->legs[i].first == first && strcmp(r->legs[i].path, path) == 0) return i;
-    return -1;
+    bool same = a->step == b->step && a->member_count == b->member_count;
+    for (size_t i = 0; same && i < a->member_count; i++) same = strcmp(a->members[i].path, b->members[i].path) == 0;
+    return same;
 }
 
-static int leg_of(dgm_route *r, const char *path, bool first)
+static int add_leg(dgm_route *r, const dgm_route_leg *leg)
 {
-    const int known = find_leg(r, path, first);
-    if (known >= 0) return known;
-    r->legs[r->leg_count] = (dgm_route_leg){.path = path, .first = first};
+    for (int i = 0; i < r->leg_count; i++)
+        if (same_leg(&r->legs[i], leg)) return i;
+    r->legs[r->leg_count] = *leg;
     return r->leg_count++;
 }
 
-// Ways and legs of the plan; legs that write translations stand before those of first steps.
-static dgm_status lay_out(dgm_route *r, dgm_error *err)
+// The leg of a step: the model of the plan, or those of the caller's that translate in its direction (of no direction:
+// all of them).
+static dgm_status leg_of(dgm_route *r, const dgm_route_options *o, const char *path, dgm_direction d,
+                         dgm_route_step step, int *leg, dgm_error *err)
 {
-    const size_t count = r->plan->count;
+    dgm_route_leg made = {.step = step};
+    for (size_t i = 0; i < o->member_count; i++) {
+        bool offers = true;
+        if (d.source) DGM_TRY(dgm_route_offers(o->members[i].path, d.source, d.target, &offers, err));
+        if (offers) made.members[made.member_count++] = o->members[i];
+    }
+    if (made.member_count == 0) made.members[made.member_count++] = (dgm_member){path, 0};
+    *leg = add_leg(r, &made);
+    return DGM_OK;
+}
+
+// Ways and legs of the plan; legs that write translations stand before those of first steps.
+static dgm_status lay_out(dgm_route *r, const dgm_route_options *o, bool terms, dgm_error *err)
+{
+    const size_t own = r->direction_later, count = own + r->plan->count;
+    const dgm_route_step last = terms ? DGM_STEP_LAST : DGM_STEP_ONLY;
     r->legs = dgm_calloc(2 * count, sizeof *r->legs);
     r->ways = dgm_calloc(count, sizeof *r->ways);
     if (!r->legs || !r->ways) return dgm_no_memory(err);
     r->way_count = count;
-    for (size_t i = 0; i < count; i++) {
-        const dgm_route_entry *e = r->plan->items[i];
-        r->ways[i] = (dgm_route_way){.entry = e, .second = -1};
-        const int last = leg_of(r, e->pivot ? e->second : e->first, false);
+    for (size_t i = 0; i < count; i++) r->ways[i] = (dgm_route_way){.second = -1};
+    if (own) DGM_TRY(leg_of(r, o, o->model, (dgm_direction){0}, DGM_STEP_ONLY, &r->ways[0].first, err));
+    for (size_t i = own; i < count; i++) {
+        dgm_route_way *w = &r->ways[i];
+        const dgm_route_entry *e = w->entry = r->plan->items[i - own];
+        const dgm_direction d = {e->pivot ? e->pivot : e->source, e->target};
         if (e->pivot)
-            r->ways[i].second = last;
+            DGM_TRY(leg_of(r, o, e->second, d, last, &w->second, err));
         else
-            r->ways[i].first = last;
+            DGM_TRY(leg_of(r, o, e->first, d, DGM_STEP_ONLY, &w->first, err));
     }
-    for (size_t i = 0; i < count; i++)
-        if (r->ways[i].second >= 0) r->ways[i].first = leg_of(r, r->ways[i].entry->first, true);
+    for (size_t i = own; i < count; i++) {
+        const dgm_route_entry *e = r->ways[i].entry;
+        const dgm_direction d = {e->source, e->pivot};
+        if (e->pivot) DGM_TRY(leg_of(r, o, e->first, d, DGM_STEP_FIRST, &r->ways[i].first, err));
+    }
+    return DGM_OK;
+}
+
+// Every model that was given is of some use.
+static dgm_status check_members(const dgm_route *r, const dgm_route_options *o, dgm_error *err)
+{
+    for (size_t i = 0; i < o->member_count; i++) {
+        bool used = false;
+        for (int k = 0; k < r->leg_count && !used; k++)
+            for (size_t m = 0; m < r->legs[k].member_count && !used; m++)
+                used = strcmp(r->legs[k].members[m].path, o->members[i].path) == 0;
+        DGM_FAIL_IF(!used, err, DGM_ERR_ARGUMENT, "%.200s translates none of the steps from %.40s to %.40s through %.40s",
+                    o->members[i].path, o->source, o->target, r->plan->items[0]->pivot ? r->plan->items[0]->pivot : "none");
+    }
+    return DGM_OK;
+}
+
+// Glossaries of ways of two steps, in their languages.
+static dgm_status read_glossaries(dgm_route *r, const dgm_settings *s, dgm_error *err)
+{
+    for (size_t i = 0; i < r->way_count; i++) {
+        dgm_route_way *w = &r->ways[i];
+        for (int k = 0; w->second >= 0 && k < DGM_TERMS_MAX && s->terms[k]; k++) {
+            if (!w->glossary) DGM_TRY(dgm_glossary_open(&w->glossary, err));
+            DGM_TRY(dgm_glossary_read(w->glossary, s->terms[k], w->entry->source, w->entry->target, err));
+        }
+    }
     return DGM_OK;
 }
 
@@ -100,6 +153,10 @@ static bool one_direction(dgm_route *r, int leg, dgm_direction *out)
         dgm_route_way *w = &r->ways[i];
         for (int step = 0; step < 2; step++) {
             if ((step ? w->second : w->first) != leg) continue;
+            if (!w->entry) { // that of every line
+                users = SIZE_MAX / 2;
+                continue;
+            }
             const bool two = w->second >= 0;
             const dgm_direction d = {step ? w->entry->pivot : w->entry->source,
                                      two && !step ? w->entry->pivot : w->entry->target};
@@ -111,24 +168,32 @@ static bool one_direction(dgm_route *r, int leg, dgm_direction *out)
     return users < SIZE_MAX / 2;
 }
 
+// What concerns the translation is the last step's.
+static void first_step(const dgm_route *r, dgm_settings *s)
+{
+    s->nbest = r->pivot_nbest;
+    if (s->nbest > 1 && s->beam < s->nbest) s->beam = s->nbest < USUAL_BEAM ? USUAL_BEAM : s->nbest;
+    s->token_scores = s->lmbr_ngrams = s->evidence = s->lattices = 0;
+    s->lattice_weight = 0;
+    s->phrase_system = NULL;
+}
+
 static dgm_status open_legs(dgm_route *r, const dgm_settings *settings, dgm_error *err)
 {
     for (int i = 0; i < r->leg_count; i++) {
+        const dgm_route_leg *leg = &r->legs[i];
         dgm_settings s = *settings;
         dgm_direction d = {0};
         const bool one = one_direction(r, i, &d);
         s.source = one ? d.source : NULL;
         s.target = one ? d.target : NULL;
         s.direction_later = !one;
-        if (r->legs[i].first) {
-            s.nbest = r->pivot_nbest;
-            if (s.nbest > 1 && s.beam < s.nbest) s.beam = s.nbest < USUAL_BEAM ? USUAL_BEAM : s.nbest;
-            s.token_scores = 0;
-        }
+        if (leg->step != DGM_STEP_ONLY) memset(s.terms, 0, sizeof s.terms);
+        if (leg->step == DGM_STEP_FIRST) first_step(r, &s);
         for (size_t k = 0; k < r->way_count; k++)
             for (int step = 0; step < 2; step++)
-                if ((step ? r->ways[k].second : r->ways[k].first) == i) r->ways[k].directed[step] = !one;
-        DGM_TRY(dgm_open(&r->legs[i].t, r->legs[i].path, &s, err));
+                if ((step ? r->ways[k].second : r->ways[k].first) == i) r->ways[k].directed[step] = !one && r->ways[k].entry;
+        DGM_TRY(dgm_open_ensemble(&r->legs[i].t, leg->members, leg->member_count, &s, err));
     }
     return DGM_OK;
 }
@@ -147,14 +212,19 @@ static dgm_status open_route(dgm_route *r, const dgm_route_options *o, const dgm
 {
     bool pivot = false;
     DGM_TRY(dgm_route_plan(o, &r->plan, err));
-    DGM_TRY(lay_out(r, err));
+    r->direction_later = o->direction_later != 0;
+    DGM_TRY(lay_out(r, o, s->terms[0] != NULL, err));
+    DGM_TRY(check_members(r, o, err));
     for (size_t i = 0; i < r->way_count; i++) pivot = pivot || r->ways[i].second >= 0;
-    if (strcmp(o->source, "auto") == 0) DGM_TRY(list_languages(r, err));
+    if (o->source && strcmp(o->source, "auto") == 0) DGM_TRY(list_languages(r, err));
+    if (r->direction_later && o->source && !(r->source = dgm_strdup(o->source))) return dgm_no_memory(err);
+    if (r->direction_later && o->target && !(r->target = dgm_strdup(o->target))) return dgm_no_memory(err);
     r->nbest = s->nbest > 0 ? s->nbest : 1;
     r->pivot_nbest = o->pivot_nbest > 0 ? o->pivot_nbest : 1;
     DGM_FAIL_IF(o->pivot_nbest < 0 || o->pivot_nbest > NBEST_MAX, err, DGM_ERR_ARGUMENT,
                 "pivot_nbest is %d: it must be 1 to %d, or 0 for 1", (int)o->pivot_nbest, NBEST_MAX);
     DGM_TRY(check_features(r, s, pivot, err));
+    DGM_TRY(read_glossaries(r, s, err));
     return open_legs(r, s, err);
 }
 

@@ -17,9 +17,8 @@ static void free_job(dgm_route_job *job)
         if (g->job) dgm_cancel(g->job);
         if (g->job) dgm_wait(&g->job, &left, NULL);
         dgm_results_free(&left);
-        for (size_t k = 0; g->prefixes && k < g->count; k++) dgm_free(g->prefixes[k]);
-        dgm_free(g->prefixes);
-        dgm_free(g->deadlines);
+        for (size_t k = 0; g->kept && k < g->count; k++) dgm_route_kept_free(&g->kept[k]);
+        dgm_free(g->kept);
         dgm_free(g->lines);
         dgm_results_free(&g->first);
         dgm_results_free(&g->last);
@@ -55,6 +54,33 @@ static dgm_status way_of(const dgm_route *r, dgm_text text, size_t *way, const c
     return st;
 }
 
+// The direction of a line where lines say theirs.
+static dgm_direction line_direction(const dgm_route *r, const dgm_input *in)
+{
+    dgm_direction d = in->direction ? *in->direction : (dgm_direction){NULL, NULL};
+    if (!d.source || !d.source[0]) d.source = r->source;
+    if (!d.target || !d.target[0]) d.target = r->target;
+    return d;
+}
+
+// The way of that: the first where the models have it, or nobody has it, which they will say; else the one through a
+// third language that fits the names best.
+static size_t way_asked(const dgm_route *r, dgm_direction d)
+{
+    const dgm_languages *own = dgm_model_describe(r->legs[r->ways[0].first].t->members[0].model)->languages;
+    size_t way = 0;
+    int direction[2], best = 0;
+    if (!d.source || !d.target || dgm_languages_choose(own, d.source, d.target, direction, NULL) == DGM_OK) return 0;
+    for (size_t i = 1; i < r->way_count; i++) {
+        const dgm_route_entry *e = r->ways[i].entry;
+        const int from = dgm_language_matches(d.source, e->source), to = dgm_language_matches(d.target, e->target);
+        if (!from || !to || from + to <= best) continue;
+        best = from + to;
+        way = i;
+    }
+    return way;
+}
+
 // ---- submitting ------------------------------------------------------------------------------------
 
 // Element i of the caller's array, whose elements may be smaller or larger than ours.
@@ -64,24 +90,6 @@ static dgm_status take_input(const dgm_input *inputs, size_t i, dgm_input *own, 
     *own = (dgm_input){0};
     DGM_TRY(dgm_sized_take(own, sizeof *own, at, "dgm_input", "dgm_input_default", err));
     own->size = sizeof *own;
-    own->direction = NULL;
-    return DGM_OK;
-}
-
-// What a line brings that cannot go through two models.
-static dgm_status refuse_line(const dgm_input *in, dgm_error *err)
-{
-    const char *const names[] = {"pivot", "constraints"};
-    const dgm_feature_query q = {.size = sizeof q, .features = names, .count = 2, .models = DGM_MODELS_ANY};
-    return in->constraints && in->constraints_size ? dgm_features_check(&q, NULL, err) : DGM_OK;
-}
-
-static dgm_status fail_line(dgm_result *r, dgm_status status, const dgm_error *why, dgm_error *err)
-{
-    char *message = dgm_strdup(why->text);
-    if (!message) return dgm_no_memory(err);
-    r->status = status;
-    r->message = message;
     return DGM_OK;
 }
 
@@ -94,12 +102,12 @@ static dgm_status sort_lines(dgm_route_job *job, const dgm_input *inputs, dgm_er
         size_t way;
         DGM_TRY(take_input(inputs, i, &in, err));
         const dgm_text text = {in.text ? in.text : "", in.text ? in.text_size : 0};
-        DGM_TRY(way_of(r, text, &way, &job->box->items[i].language, err));
-        dgm_error why;
-        const dgm_status refused = way < r->way_count && r->ways[way].second >= 0 ? refuse_line(&in, &why) : DGM_OK;
-        if (refused != DGM_OK) DGM_TRY(fail_line(&job->box->items[i], refused, &why, err));
-        if (way == r->way_count) DGM_TRY(dgm_route_copy(text, &job->box->items[i], err));
-        if (way == r->way_count || refused != DGM_OK) {
+        if (r->direction_later)
+            way = way_asked(r, line_direction(r, &in));
+        else
+            DGM_TRY(way_of(r, text, &way, &job->box->items[i].language, err));
+        if (way == r->way_count) {
+            DGM_TRY(dgm_route_copy(text, &job->box->items[i], err));
             job->stayed++;
             continue;
         }
@@ -110,19 +118,6 @@ static dgm_status sort_lines(dgm_route_job *job, const dgm_input *inputs, dgm_er
     return DGM_OK;
 }
 
-// What the last of two steps will need of a line, which the caller may free by then.
-static dgm_status keep_for_later(dgm_route_group *g, size_t k, dgm_input *in, dgm_error *err)
-{
-    if (!g->prefixes && !(g->prefixes = dgm_calloc(g->count, sizeof *g->prefixes))) return dgm_no_memory(err);
-    if (!g->deadlines && !(g->deadlines = dgm_calloc(g->count, sizeof *g->deadlines))) return dgm_no_memory(err);
-    g->deadlines[k] = in->deadline_ms;
-    if (!in->prefix || !in->prefix_size) return DGM_OK;
-    g->prefixes[k] = dgm_strndup(in->prefix, in->prefix_size);
-    in->prefix = NULL;
-    in->prefix_size = 0;
-    return g->prefixes[k] ? DGM_OK : dgm_no_memory(err);
-}
-
 static dgm_status submit_group(dgm_route_job *job, size_t way, const dgm_input *inputs, dgm_error *err)
 {
     dgm_route *r = job->route;
@@ -130,13 +125,17 @@ static dgm_status submit_group(dgm_route_job *job, size_t way, const dgm_input *
     dgm_route_group *g = &job->groups[way];
     if (g->count == 0) return DGM_OK;
     dgm_input *own = dgm_calloc(g->count, sizeof *own);
-    dgm_status st = own ? DGM_OK : dgm_no_memory(err);
+    dgm_direction *said = dgm_calloc(g->count, sizeof *said);
+    if (w->second >= 0) g->kept = dgm_calloc(g->count, sizeof *g->kept);
+    dgm_status st = own && said && (g->kept || w->second < 0) ? DGM_OK : dgm_no_memory(err);
     for (size_t k = 0; st == DGM_OK && k < g->count; k++) {
         st = take_input(inputs, g->lines[k], &own[k], err);
-        if (st == DGM_OK && w->second >= 0) st = keep_for_later(g, k, &own[k], err);
-        if (w->directed[0]) own[k].direction = &w->direction[0];
+        said[k] = line_direction(r, &own[k]);
+        own[k].direction = w->directed[0] ? &w->direction[0] : r->direction_later ? &said[k] : NULL;
+        if (st == DGM_OK && w->second >= 0) st = dgm_route_keep(w, &own[k], &g->kept[k], err);
     }
     if (st == DGM_OK) st = dgm_submit(r->legs[w->first].t, own, g->count, &g->job, err);
+    dgm_free(said);
     dgm_free(own);
     return st;
 }
@@ -174,14 +173,12 @@ static void fill_second(const dgm_route_group *g, const dgm_route_way *w, double
     for (size_t k = 0; k < g->count; k++)
         for (size_t j = 0; j < g->first->items[k]->count; j++, n++) {
             const dgm_translation *t = g->first->items[k]->translations[j];
-            dgm_input_default(&own[n]);
+            own[n] = g->kept[k].in;
             own[n].text = t->text;
             own[n].text_size = t->text_size;
-            own[n].prefix = g->prefixes[k];
-            own[n].prefix_size = g->prefixes[k] ? strlen(g->prefixes[k]) : 0;
             if (w->directed[1]) own[n].direction = &w->direction[1];
-            const int64_t left = g->deadlines[k] - (int64_t)(1e3 * passed);
-            if (g->deadlines[k]) own[n].deadline_ms = left > 1 ? left : 1;
+            const int64_t left = own[n].deadline_ms - (int64_t)(1e3 * passed);
+            if (own[n].deadline_ms) own[n].deadline_ms = left > 1 ? left : 1;
         }
 }
 
@@ -295,7 +292,7 @@ static dgm_status gather(dgm_route_job *job, size_t way, dgm_error *err)
         const char *language = out->language;
         const size_t candidates = two ? g->first->items[k]->count : 1;
         if (two)
-            DGM_TRY(dgm_route_compose(g->first, k, g->last, at, job->route->nbest, out, err));
+            DGM_TRY(dgm_route_compose(g->first, k, g->last, at, &g->kept[k], job->route->nbest, out, err));
         else
             dgm_route_move(g->last, k, out);
         out->language = language;

@@ -2,24 +2,36 @@
 // Private to tools/route*.c: routes, their translators and jobs.
 //
 //     way     from one language to the target: a step, or two
-//     leg     a translator: a model file, for first steps or for last ones
+//     leg     a translator: a model file or several, for first steps or for last ones
+//     kept    what the last of two steps needs of a line
 //
 //     lines --detect--> ways --group--> jobs of first legs --wait--> jobs of second legs --compose--> results
+//                                |                                     ^
+//                                +-------------- kept -----------------+
 #ifndef DGM_TOOLS_ROUTE_PRIVATE_H
 #define DGM_TOOLS_ROUTE_PRIVATE_H
 
+#include "constraint/glossary.h"
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 
+typedef enum dgm_route_step {
+    DGM_STEP_ONLY,
+    DGM_STEP_FIRST,
+    DGM_STEP_LAST // as the only one, unless a glossary is read: its terms are those of the line, not of what this reads
+} dgm_route_step;
+
 typedef struct dgm_route_leg {
-    const char *path; // of the plan; NULL: the caller's translator
-    bool first;       // the first of two steps
+    dgm_member members[DGM_PARTS_MAX]; // paths are those of the plan or the caller's options
+    size_t member_count;               // 0: the caller's translator
+    dgm_route_step step;
     dgm_translator *t;
 } dgm_route_leg;
 
 typedef struct dgm_route_way {
-    const dgm_route_entry *entry; // NULL: the caller's translator
+    const dgm_route_entry *entry; // NULL: the caller's translator, or lines have their own directions
     int first, second;            // legs; second -1: there is one step
+    dgm_glossary *glossary;       // of two steps: settings.terms; NULL: none
     // Said with every line where a model of several directions is used for several of them.
     dgm_direction direction[2];
     bool directed[2];
@@ -34,14 +46,25 @@ struct dgm_route {
     const char **among; // sources of the ways and the target: what a line may be in; NULL: nothing is to be found out
     size_t among_count;
     int pivot_nbest, nbest;
+    bool direction_later; // the first way is that of all directions which the models have
+    char *source, *target; // of lines that do not say theirs; NULL: not known
 };
+
+// Of a line, whose caller may free it by the time the first step is done: what the last one must write.
+typedef struct dgm_route_kept {
+    dgm_input in; // without text; it points to what is below, which `block` and `demands` hold
+    dgm_evidence evidence;
+    dgm_lattice_text lattice;
+    void *block;
+    char *demands, *notice; // notice: terms that are not in the line; NULL: none
+    uint32_t flags;
+} dgm_route_kept;
 
 // The lines of a job that go one way.
 typedef struct dgm_route_group {
     size_t *lines; // [count] their numbers in the job
     size_t count;
-    char **prefixes;    // [count] of the last step of two; NULL: none has one
-    int64_t *deadlines; // [count] likewise
+    dgm_route_kept *kept; // [count] where there are two steps
     dgm_job *job;       // the step at work; NULL: nothing is
     dgm_results *first; // what the first of two steps made
     dgm_results *last;
@@ -59,6 +82,12 @@ struct dgm_route_job {
     dgm_error error;
 };
 
+// routes.c: does a model file translate in this direction, by its languages' codes?
+dgm_status dgm_route_offers(const char *path, const char *source, const char *target, bool *offers, dgm_error *err);
+// route_kept.c: takes what belongs to the last of two steps out of a line. Free also what failed.
+dgm_status dgm_route_keep(const dgm_route_way *way, dgm_input *in, dgm_route_kept *out, dgm_error *err);
+void dgm_route_kept_free(dgm_route_kept *kept);
+
 // route_result.c: results of a job's own, all empty; count of them.
 dgm_status dgm_route_box(size_t count, dgm_results_box **box, dgm_error *err);
 // A line that stays as it is.
@@ -66,7 +95,7 @@ dgm_status dgm_route_copy(dgm_text text, dgm_result *out, dgm_error *err);
 // Moves a result of another box.
 void dgm_route_move(dgm_results *from, size_t index, dgm_result *out);
 // The result of two steps: item `line` of the first, items at .. at + its translations - 1 of the second.
-dgm_status dgm_route_compose(dgm_results *first, size_t line, dgm_results *second, size_t at, int nbest,
-                             dgm_result *out, dgm_error *err);
+dgm_status dgm_route_compose(dgm_results *first, size_t line, dgm_results *second, size_t at,
+                             const dgm_route_kept *kept, int nbest, dgm_result *out, dgm_error *err);
 
 #endif

@@ -133,19 +133,34 @@ static dgm_status take_picks(const dgm_result *first, dgm_results *second, size_
         const dgm_translation *a = first->translations[best[i].of];
         dgm_translation *b = (dgm_translation *)(uintptr_t)item(second, at + best[i].of)->translations[best[i].by];
         made[i] = *b;
+        made[i].pivot = dgm_strdup(a->text);
         b->text = NULL; // they are ours now
         b->tokens = NULL;
         b->links = NULL;
         made[i].score = best[i].score;
         made[i].sum += a->sum;
         made[i].finished = made[i].finished && a->finished;
+        if (!made[i].pivot) return dgm_no_memory(err);
         if (made[i].links) DGM_TRY(compose_links(a, &made[i], &made[i], err));
     }
     return DGM_OK;
 }
 
-dgm_status dgm_route_compose(dgm_results *first, size_t line, dgm_results *second, size_t at, int nbest,
-                             dgm_result *out, dgm_error *err)
+// What there is to say of both steps, and of the terms between them.
+static dgm_status join_notices(const char *const *notices, size_t count, dgm_result *out, dgm_error *err)
+{
+    dgm_writer w = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (!notices[i]) continue;
+        if (w.size) dgm_write_text(&w, "; ");
+        dgm_write_text(&w, notices[i]);
+    }
+    out->notice = w.size || w.failed ? dgm_writer_take(&w, NULL) : NULL;
+    return w.failed ? dgm_no_memory(err) : DGM_OK;
+}
+
+dgm_status dgm_route_compose(dgm_results *first, size_t line, dgm_results *second, size_t at,
+                             const dgm_route_kept *kept, int nbest, dgm_result *out, dgm_error *err)
 {
     dgm_result *a = item(first, line);
     if (a->status != DGM_OK) {
@@ -161,14 +176,17 @@ dgm_status dgm_route_compose(dgm_results *first, size_t line, dgm_results *secon
         return DGM_OK;
     }
     dgm_result *b = item(second, at + best[0].of);
-    const char **notice = b->notice ? &b->notice : &a->notice;
+    const char *const notices[] = {kept->notice, a->notice, b->notice};
     *out = *a; // what is known of the source
     out->translations = NULL;
     out->count = 0;
-    out->flags |= b->flags;
-    out->notice = *notice;
-    *notice = NULL;
-    const dgm_status st = take_picks(a, second, at, best, count, out, err);
+    out->flags |= b->flags | kept->flags;
+    out->ngrams = b->ngrams; // of its evidence
+    out->ngram_count = b->ngram_count;
+    b->ngrams = NULL;
+    b->ngram_count = 0;
+    dgm_status st = join_notices(notices, sizeof notices / sizeof *notices, out, err);
+    if (st == DGM_OK) st = take_picks(a, second, at, best, count, out, err);
     dgm_free(best);
     return st;
 }

@@ -176,14 +176,33 @@ static bool is_named(const dgm_model_entry *e)
     return strncmp(own, given, n) == 0 && (own[n] == 0 || own[n] == '/');
 }
 
-// The ways of all models, or of one alone.
-static dgm_status collect(ways *w, const dgm_model_list *models, const char *only, dgm_error *err)
+// The ways of all models, or of those that the caller gave alone (models is NULL then).
+static dgm_status collect(ways *w, const dgm_model_list *models, const dgm_route_options *o, dgm_error *err)
 {
-    const dgm_model_entry one = {.path = only};
-    if (only) DGM_TRY(add_model(w, &one, true, err));
-    for (size_t i = 0; !only && i < models->count; i++)
+    const dgm_model_entry one = {.path = o ? o->model : NULL};
+    if (one.path) DGM_TRY(add_model(w, &one, true, err));
+    for (size_t i = 0; !models && !one.path && i < o->member_count; i++)
+        DGM_TRY(add_model(w, &(dgm_model_entry){.path = o->members[i].path}, true, err));
+    for (size_t i = 0; models && i < models->count; i++)
         if (!models->items[i]->problem) DGM_TRY(add_model(w, models->items[i], is_named(models->items[i]), err));
     return add_pivots(w, err);
+}
+
+dgm_status dgm_route_offers(const char *path, const char *source, const char *target, bool *offers, dgm_error *err)
+{
+    dgm_gguf *file = NULL;
+    dgm_languages l = {0};
+    const int vocabulary[2] = {INT_MAX, INT_MAX};
+    *offers = false;
+    dgm_status st = dgm_modelfile_open(&file, path, err);
+    if (st == DGM_OK) st = dgm_languages_read(file, vocabulary, &l, err);
+    for (int s = 0; st == DGM_OK && s < l.count[0]; s++)
+        for (int t = 0; t < l.count[1]; t++)
+            *offers |= dgm_language_matches(source, l.code[0][s]) == 2 &&
+                       dgm_language_matches(target, l.code[1][t]) == 2 && dgm_languages_offers(&l, s, t);
+    dgm_languages_free(&l);
+    dgm_gguf_close(&file);
+    return st;
 }
 
 static dgm_status publish(ways *w, dgm_error *err)
@@ -242,6 +261,14 @@ static dgm_status choose(ways *w, const char *source, const char *target, dgm_er
     return fine ? DGM_OK : dgm_no_memory(err);
 }
 
+static void keep_pivots(ways *w)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->pub.count; i++)
+        if (w->items[i].pub.pivot) w->items[kept++] = w->items[i];
+    w->pub.count = kept;
+}
+
 static dgm_status no_route(const char *source, const char *target, dgm_error *err)
 {
     return dgm_fail(err, DGM_ERR_UNSUPPORTED,
@@ -253,8 +280,10 @@ static dgm_status no_route(const char *source, const char *target, dgm_error *er
 static dgm_status plan(ways *w, const dgm_route_options *o, const dgm_model_list *models, dgm_error *err)
 {
     const char *source = o && !is_auto(o->source) ? o->source : NULL;
-    DGM_TRY(collect(w, models, o ? o->model : NULL, err));
-    if (o) {
+    DGM_TRY(collect(w, models, o, err));
+    if (o && o->direction_later) {
+        keep_pivots(w);
+    } else if (o) {
         const char *target = o->target && o->target[0] ? o->target : usual_target(w, models);
         DGM_TRY(choose(w, source, target, err));
         if (w->pub.count == 0) return no_route(source, target, err);
@@ -267,7 +296,7 @@ static dgm_status make_list(const dgm_route_options *o, dgm_route_list **list, d
 {
     dgm_model_list *models = NULL;
     *list = NULL;
-    if (!o || !o->model) DGM_TRY(dgm_models_find(&models, err));
+    if (!o || (!o->model && o->member_count == 0)) DGM_TRY(dgm_models_find(&models, err));
     ways *w = dgm_calloc(1, sizeof *w);
     dgm_status st = w ? plan(w, o, models, err) : dgm_no_memory(err);
     dgm_models_free(&models);
@@ -291,8 +320,13 @@ dgm_status dgm_route_plan(const dgm_route_options *options, dgm_route_list **lis
     DGM_FAIL_IF(!list, err, DGM_ERR_ARGUMENT, "dgm_route_plan needs where to put a list");
     *list = NULL;
     DGM_TRY(dgm_sized_take(&o, sizeof o, options, "dgm_route_options", "dgm_route_default", err));
-    DGM_FAIL_IF(!o.source || !o.source[0], err, DGM_ERR_ARGUMENT, "a route needs a source language, or \"auto\"");
-    DGM_FAIL_IF(!is_auto(o.source) && (!o.target || !o.target[0]), err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(o.member_count > DGM_PARTS_MAX || (o.model && o.member_count), err, DGM_ERR_ARGUMENT,
+                "a route takes one model, or up to %d members", DGM_PARTS_MAX);
+    DGM_FAIL_IF(o.direction_later && !o.model && !o.member_count, err, DGM_ERR_ARGUMENT,
+                "a route whose lines say their directions needs a model");
+    DGM_FAIL_IF(!o.direction_later && (!o.source || !o.source[0]), err, DGM_ERR_ARGUMENT,
+                "a route needs a source language, or \"auto\"");
+    DGM_FAIL_IF(!o.direction_later && !is_auto(o.source) && (!o.target || !o.target[0]), err, DGM_ERR_ARGUMENT,
                 "a route from %.40s needs a target language", o.source);
     return make_list(&o, list, err);
 }
