@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "base/sized.h"
-#include "dragoman/tools.h"
 #include "format/languages.h"
+#include "tools/route_private.h"
 
 // One way of one model, or of two.
 typedef struct way {
