@@ -44,6 +44,10 @@ static const option options[] = {
      "po, xliff: also entries that have a translation; without it those that are empty or fuzzy", NULL, NULL},
     {"width", 0, OPTION_COUNT | OPTION_FILES | OPTION_OUTPUT, "N", AT(document.width), 8, 1000, NULL,
      "srt, vtt: longest line of a subtitle (default: that of the file, at least 32)", NULL, NULL},
+    {"list-lines", 0, OPTION_FLAG | OPTION_FILES, NULL, AT(list_lines), 0, 0, NULL,
+     "documents: do not translate, but print the lines, one each: those that --prefix, --constraints, --directions, "
+     "--lattice and --lmbr go with",
+     NULL, NULL},
     {"no-memory", 0, OPTION_FLAG | OPTION_FILES, NULL, AT(document.no_memory), 0, 0, NULL,
      "documents: translate lines that come again, again; the output is the same", NULL, NULL},
     {"tmx", 0, OPTION_TEXT | OPTION_FILES | OPTION_OUTPUT, "FILE", AT(tmx), 0, 0, NULL,
@@ -240,7 +244,7 @@ static bool describe_job(session *s, const command *self)
     journal_describe(s->journal, "--target", many ? dgm_describe(s->t)->target_language : "", NULL);
     const dgm_settings *set = &s->o->engine.set.settings;
     const bool routed = !s->owned;
-    journal_describe(s->journal, "route from", routed ? set->source : "", NULL);
+    journal_describe(s->journal, "route from", routed && set->source ? set->source : "", NULL);
     journal_describe(s->journal, "route to", routed && set->target ? set->target : "", NULL);
     journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "", NULL);
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "", NULL);
@@ -449,11 +453,12 @@ static int check_features(const command *self, const translate_options *o)
 // A route is known when the models are; what comes with lines must fit it, too.
 static int check_route(const translate_options *o, const session *s)
 {
-    const char *source = o->engine.set.settings.source, *names[3];
+    const char *source = o->engine.set.settings.source, *names[4];
     dgm_feature_query q = {.size = sizeof q, .features = names, .models = DGM_MODELS_ANY};
     dgm_error error;
     if (s->owned) return -1;
-    names[q.count++] = strcmp(source, "auto") == 0 ? "source-auto" : "pivot";
+    names[q.count++] = source && strcmp(source, "auto") == 0 ? "source-auto" : "pivot";
+    if (o->format) names[q.count++] = "format";
     if (o->directions) names[q.count++] = "directions";
     if (o->rerank.count) names[q.count++] = "rerank";
     return dgm_features_check(&q, NULL, &error) == DGM_OK ? -1 : fail(EXIT_USAGE, "%s", error.text);
@@ -505,18 +510,17 @@ static int run(const command *self, int argc, char **argv)
     s->o = &o;
     s->window_bytes = text_share(&o.engine);
     s->document = o.format ? document_load(&o) : NULL;
-    if (o.format && !s->document) {
-        free(s);
-        return EXIT_RUNTIME;
-    }
+    if (o.format && (!s->document || !document_fits(s))) code = EXIT_RUNTIME;
+    if (code < 0 && o.list_lines && !o.tmx) code = document_list(s);
     s->plain = !o.format && !o.engine.set.settings.raw && !o.show.json && o.show.nbest == 1;
     s->start = seconds();
-    code = engine_open_route(&o.engine, &s->route, &s->t, &s->owned);
+    if (code < 0) code = engine_open_route(&o.engine, &s->route, &s->t, &s->owned);
     if (code < 0) code = check_route(&o, s);
     dgm_error error;
     const dgm_status st = code < 0 && o.prefix ? dgm_translator_check(s->t, "prefix", &error) : DGM_OK;
     if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     if (code < 0 && s->document && !document_recall(s)) code = EXIT_RUNTIME;
+    if (code < 0 && o.list_lines) code = document_list(s);
     if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, &s->rerank);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);

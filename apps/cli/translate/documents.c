@@ -23,7 +23,6 @@ static const char *odd_option(const translate_options *o)
                {"--scores", o->show.scores},
                {"--nbest", o->engine.set.settings.nbest > 1},
                {"--word-scores", o->engine.set.settings.token_scores},
-               {"--lmbr", o->lmbr.file != NULL},
                {"several files", o->files.count > 1},
                {"--text", o->text.count > 0}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
@@ -37,6 +36,7 @@ static const char *lone_option(const translate_options *o)
     return o->document.columns ? "--column"
            : o->document.all   ? "--all"
            : o->document.width ? "--width"
+           : o->list_lines     ? "--list-lines"
            : o->tmx            ? "--tmx"
            : o->tmx_out        ? "--tmx-out"
                                : NULL;
@@ -145,6 +145,44 @@ dgm_document *document_load(const translate_options *o)
     dgm_string_free(&decoded);
     free(data);
     return d;
+}
+
+// A companion of another length is another document's: better said before an hour of work than behind it. With
+// --tmx, and of pipes, it is seen when they are read.
+static bool fits(const session *s, const char *what, const char *path)
+{
+    const size_t lines = dgm_document_describe(s->document)->lines;
+    if (!path || s->o->tmx || !is_regular(path)) return true;
+    line_reader *r = reader_open(path);
+    const char *line = NULL;
+    size_t size = 0, count = 0;
+    while (r && reader_next(r, &line, &size)) count++;
+    const bool fine = r && !reader_failed(r);
+    reader_close(r);
+    if (fine && count != lines)
+        fail(EXIT_RUNTIME, "the %s file has %zu lines, and the document has %zu (--list-lines prints them)", what, count,
+             lines);
+    return fine && count == lines;
+}
+
+bool document_fits(const session *s)
+{
+    const translate_options *o = s->o;
+    if (o->list_lines) return true;
+    return fits(s, "prefix", o->prefix) && fits(s, "constraints", o->constraints) &&
+           fits(s, "directions", o->directions);
+}
+
+int document_list(const session *s)
+{
+    line_writer *out = writer_open(NULL);
+    size_t size = 0;
+    const char *line = NULL;
+    for (size_t i = 0; (line = dgm_document_line(s->document, i, &size)) != NULL; i++) {
+        writer_put(out, line, size);
+        writer_text(out, "\n");
+    }
+    return writer_close(out) ? EXIT_FINE : EXIT_RUNTIME;
 }
 
 static const char *line_of(const void *document, size_t index, size_t *size)

@@ -13,6 +13,11 @@
 int document_check(const command *self, translate_options *o);
 // Reads it, before anything is loaded or written. NULL after a message.
 dgm_document *document_load(const translate_options *o);
+// Do the files that go with its lines have as many, as far as that can be seen before they are read? False after a
+// message.
+bool document_fits(const session *s);
+// --list-lines: prints them. Returns the exit code.
+int document_list(const session *s);
 // Its lines as a reader has them.
 line_reader *document_lines(const dgm_document *d);
 

@@ -86,95 +86,6 @@ static int find_member(dgm_member *m, char **owned)
     return -1;
 }
 
-// ---- routes -------------------------------------------------------------------------------------
-
-// The file of the one model that was given; NULL: none was. The library's to free.
-static int only_model(const engine_options *e, char **path)
-{
-    dgm_member m;
-    *path = NULL;
-    if (e->models.count == 0) return -1;
-    char *spec = need(strdup(e->models.items[0]));
-    int code = split_weight(spec, &m);
-    if (code < 0) code = model_path(m.path, path);
-    free(spec);
-    return code;
-}
-
-// The routes of --source and --target, NULL where one model has the direction, or something is wrong that opening it
-// will say. Returns -1, or the exit code after a message.
-static int plan_routes(const engine_options *e, dgm_route_list **list)
-{
-    const dgm_settings *s = &e->set.settings;
-    dgm_error error;
-    *list = NULL;
-    const bool found = s->source && strcmp(s->source, "auto") == 0;
-    if (!s->source || (!found && !s->target) || e->models.count > 1 || e->weights) return -1;
-    char *path = NULL;
-    const int code = only_model(e, &path);
-    if (code >= 0) return code;
-    const dgm_route_options o = {.size = sizeof o, .source = s->source, .target = s->target, .model = path};
-    const dgm_status st = dgm_route_plan(&o, list, &error);
-    dgm_string_free(&path);
-    if (st != DGM_OK) return found ? fail(exit_code(st), "%s", error.text) : -1;
-    if (!found && !(*list)->items[0]->pivot) dgm_routes_free(list);
-    return -1;
-}
-
-int engine_open_route(const engine_options *e, dgm_route **route, dgm_translator **t, bool *owned)
-{
-    dgm_route_list *list = NULL;
-    dgm_error error;
-    dgm_status st = DGM_OK;
-    int code = plan_routes(e, &list);
-    *owned = false;
-    if (code >= 0) return code;
-    if (!list) {
-        code = engine_open(e, t);
-        *owned = code < 0;
-        if (code < 0) st = dgm_route_of(route, *t, &error);
-    } else {
-        dgm_settings s = e->set.settings;
-        char *path = NULL;
-        s.workspace -= s.workspace / 8; // as in engine_open
-        code = only_model(e, &path);
-        const dgm_route_options o = {.size = sizeof o,
-                                     .source = s.source,
-                                     .target = s.target,
-                                     .model = path,
-                                     .pivot_nbest = e->pivot_nbest,
-                                     .settings = &s};
-        if (code < 0) st = dgm_route_open(route, &o, &error);
-        if (code < 0 && st == DGM_OK) *t = dgm_route_translator(*route, 0);
-        dgm_string_free(&path);
-    }
-    dgm_routes_free(&list);
-    return code < 0 && st != DGM_OK ? fail(exit_code(st), "%s", error.text) : code;
-}
-
-// A file of a route, once.
-static bool is_repeated(const dgm_route_list *list, size_t index, const char *path, bool second)
-{
-    for (size_t i = 0; i <= index; i++) {
-        const dgm_route_entry *r = list->items[i];
-        if (i == index && !second) return false;
-        if (strcmp(r->first, path) == 0 || (i < index && r->second && strcmp(r->second, path) == 0)) return true;
-    }
-    return false;
-}
-
-// use(cookie, path) for every model file of the routes, until it returns something but -1.
-static int each_file(const dgm_route_list *list, int (*use)(void *cookie, const char *path), void *cookie)
-{
-    int code = -1;
-    for (size_t i = 0; code < 0 && i < list->count; i++) {
-        const dgm_route_entry *r = list->items[i];
-        if (!is_repeated(list, i, r->first, false)) code = use(cookie, r->first);
-        if (code < 0 && r->second && !is_repeated(list, i, r->second, true)) code = use(cookie, r->second);
-    }
-    return code;
-}
-
 // ---- models -------------------------------------------------------------------------------------
 
 static int collect_members(const engine_options *e, dgm_member *members, char **owned, int *count)
@@ -206,6 +117,110 @@ static void free_members(char **owned)
     dgm_string_free(&owned[MEMBERS_MAX]); // the library's
 }
 
+// ---- routes -------------------------------------------------------------------------------------
+
+// What a route is made of: the models that were given, if any, and the direction. Free the members also of what failed.
+static int route_options(const engine_options *e, dgm_member *members, char **owned, dgm_route_options *o)
+{
+    const dgm_settings *s = &e->set.settings;
+    int count = 0;
+    const int code = e->models.count ? collect_members(e, members, owned, &count) : -1;
+    dgm_route_default(o);
+    o->source = s->source;
+    o->target = s->target;
+    o->members = members;
+    o->member_count = (size_t)count;
+    o->pivot_nbest = e->pivot_nbest;
+    o->direction_later = s->direction_later;
+    return code;
+}
+
+static bool is_auto(const engine_options *e)
+{
+    return e->set.settings.source && strcmp(e->set.settings.source, "auto") == 0;
+}
+
+// The routes of --source and --target, or of all directions with --directions; NULL where one model has the direction,
+// or something is wrong that opening it will say. Returns -1, or the exit code after a message.
+static int plan_routes(const engine_options *e, dgm_route_list **list)
+{
+    const dgm_settings *s = &e->set.settings;
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0};
+    dgm_route_options o;
+    dgm_error error;
+    *list = NULL;
+    const bool found = is_auto(e), named = s->source && (found || s->target);
+    if (s->direction_later ? found || !e->models.count : !named) return -1;
+    const int code = route_options(e, members, owned, &o);
+    const dgm_status st = code < 0 ? dgm_route_plan(&o, list, &error) : DGM_OK;
+    free_members(owned);
+    if (st != DGM_OK && found) return fail(exit_code(st), "%s", error.text);
+    if (*list && !found && ((*list)->count == 0 || !(*list)->items[0]->pivot)) dgm_routes_free(list);
+    return code;
+}
+
+static int open_planned(const engine_options *e, dgm_route **route, dgm_translator **t)
+{
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0};
+    dgm_route_options o;
+    dgm_error error;
+    dgm_settings s = e->set.settings;
+    s.workspace -= s.workspace / 8; // as in engine_open
+    int code = route_options(e, members, owned, &o);
+    o.settings = &s;
+    const dgm_status st = code < 0 ? dgm_route_open(route, &o, &error) : DGM_OK;
+    if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
+    if (code < 0) *t = dgm_route_translator(*route, 0);
+    free_members(owned);
+    return code;
+}
+
+int engine_open_route(const engine_options *e, dgm_route **route, dgm_translator **t, bool *owned)
+{
+    dgm_route_list *list = NULL;
+    dgm_error error;
+    dgm_status st = DGM_OK;
+    int code = plan_routes(e, &list);
+    *owned = false;
+    if (code >= 0) return code;
+    if (!list) {
+        code = engine_open(e, t);
+        *owned = code < 0;
+        if (code < 0) st = dgm_route_of(route, *t, &error);
+    } else {
+        code = open_planned(e, route, t);
+    }
+    dgm_routes_free(&list);
+    return code < 0 && st != DGM_OK ? fail(exit_code(st), "%s", error.text) : code;
+}
+
+// A file of a route, once.
+static bool is_repeated(const dgm_route_list *list, size_t index, const char *path, bool second)
+{
+    for (size_t i = 0; i <= index; i++) {
+        const dgm_route_entry *r = list->items[i];
+        if (i == index && !second) return false;
+        if (strcmp(r->first, path) == 0 || (i < index && r->second && strcmp(r->second, path) == 0)) return true;
+    }
+    return false;
+}
+
+// use(cookie, path) for every model file of the routes, until it returns something but -1.
+static int each_file(const dgm_route_list *list, int (*use)(void *cookie, const char *path), void *cookie)
+{
+    int code = -1;
+    for (size_t i = 0; code < 0 && i < list->count; i++) {
+        const dgm_route_entry *r = list->items[i];
+        if (!is_repeated(list, i, r->first, false)) code = use(cookie, r->first);
+        if (code < 0 && r->second && !is_repeated(list, i, r->second, true)) code = use(cookie, r->second);
+    }
+    return code;
+}
+
+// ---- files -----------------------------------------------------------------------------------------
+
 static int list_file(void *cookie, const char *path)
 {
     files_read(cookie, "--model", path);
@@ -227,7 +242,7 @@ int engine_files(const engine_options *e, file_list *f)
 {
     dgm_route_list *list = NULL;
     int code = plan_routes(e, &list);
-    if (code < 0) code = list ? each_file(list, list_file, f) : engine_files_direct(e, f);
+    if (code < 0) code = list && !e->models.count ? each_file(list, list_file, f) : engine_files_direct(e, f);
     files_read(f, "--dictionary", e->set.settings.dictionary);
     dgm_routes_free(&list);
     return code;
@@ -289,7 +304,9 @@ int engine_identity(const engine_options *e, char *text, size_t size, char *name
     int count = 0;
     text[0] = names[0] = 0;
     int code = plan_routes(e, &list);
-    if (code < 0) code = list ? each_file(list, add_identity, &whole) : collect_members(e, members, owned, &count);
+    if (code < 0)
+        code = list && !e->models.count ? each_file(list, add_identity, &whole)
+                                        : collect_members(e, members, owned, &count);
     dgm_routes_free(&list);
     for (int i = 0; code < 0 && i < count; i++) {
         names_add(members[i].path, names, room);

@@ -370,7 +370,11 @@ void check_rest(session *s, companion *c)
     const char *line = NULL;
     size_t size = 0;
     if (!c->in || c->ended || s->broken || reader_failed(s->in)) return;
-    if (reader_next(c->in, &line, &size) && !s->o->quiet)
+    const bool more = reader_next(c->in, &line, &size);
+    if (more && s->document) {
+        fail(EXIT_RUNTIME, "the %s file has more lines than the document (--list-lines prints them)", c->what);
+        s->input_failed = true;
+    } else if (more && !s->o->quiet)
         warn("the %s file has more lines than the input: the rest is not used", c->what);
     s->input_failed = s->input_failed || reader_failed(c->in);
 }

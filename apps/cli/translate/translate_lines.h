@@ -29,7 +29,7 @@ typedef struct translate_options {
     const char *document_output;   // where it goes; output is then the file of its lines
     dgm_document_options document;
     const char *tmx, *tmx_out; // translation memories: read, written
-    int window, quiet, resume, overwrite;
+    int window, quiet, resume, overwrite, list_lines;
     int argc; // the command line, for the one that goes on with an interrupted job
     char **argv;
 } translate_options;
