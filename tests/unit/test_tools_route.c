@@ -263,26 +263,155 @@ static void what_cannot_go_through_two(void **state)
     s.alignment = DGM_ALIGN_TOKENS;
     refuses(&o, "alignment of tokens cannot go through a third language");
     s.alignment = DGM_ALIGN_NONE;
-    s.lattices = 1;
-    refuses(&o, "pivot cannot be combined with lattice");
-    s.lattices = 0;
-    s.terms[0] = "none.tsv";
-    refuses(&o, "pivot cannot be combined with terms");
-    s.terms[0] = NULL;
-    dgm_route *r = open_route("de", "fr", 0, &s);
-    dgm_input inputs[2];
-    dgm_results *results = NULL;
+    const dgm_member members[] = {{MODEL, 0}, {MODEL, 0}};
+    o.members = members;
+    o.member_count = 2;
+    refuses(&o, "a route takes one model, or up to");
+    o.model = NULL;
+    o.member_count = 0;
+    o.direction_later = 1;
+    refuses(&o, "a route whose lines say their directions needs a model");
+}
+
+// ---- what the last step must write -----------------------------------------------------------------
+
+enum { DEMANDS = 4 };
+
+// Lines through both steps with what goes with them; `wanted` go with what a first step made of them, by hand.
+static void as_by_hand(const dgm_settings *s, const dgm_input *given, const dgm_input *wanted, size_t count)
+{
+    dgm_settings plain = *s, last = *s;
     dgm_error error;
-    fill(inputs, german, 2);
-    inputs[0].constraints = "Haus => maison";
-    inputs[0].constraints_size = strlen(inputs[0].constraints);
-    inputs[1].prefix = "Une";
-    inputs[1].prefix_size = 3;
-    assert_int_equal(dgm_route_translate(r, inputs, 2, &results, &error), DGM_OK);
-    assert_int_equal(results->failed, 1);
-    assert_non_null(strstr(results->items[0]->message, "pivot cannot be combined with constraints"));
-    assert_memory_equal(dgm_result_text(results->items[1]), "Une", 3);
-    dgm_results_free(&results);
+    plain.lattices = plain.evidence = 0;
+    memset(plain.terms, 0, sizeof plain.terms);
+    memset(last.terms, 0, sizeof last.terms);
+    dgm_route *r = open_route("de", "fr", 0, s);
+    dgm_translator *one = open_step("de", "en", &plain), *two = open_step("en", "fr", &last);
+    dgm_results *whole = NULL, *first = NULL, *second = NULL;
+    dgm_input by_hand[DEMANDS];
+    const char *texts[DEMANDS];
+    for (size_t i = 0; i < count; i++) texts[i] = given[i].text;
+    assert_int_equal(dgm_translate(one, texts, count, &first, &error), DGM_OK);
+    for (size_t i = 0; i < count; i++) {
+        by_hand[i] = wanted[i];
+        by_hand[i].text = dgm_result_text(first->items[i]);
+        by_hand[i].text_size = strlen(by_hand[i].text);
+    }
+    assert_int_equal(dgm_translate_inputs(two, by_hand, count, &second, &error), DGM_OK);
+    if (dgm_route_translate(r, given, count, &whole, &error) != DGM_OK) fail_msg("%s", error.text);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(whole->items[i]->status, DGM_OK);
+        assert_string_equal(dgm_result_text(whole->items[i]), dgm_result_text(second->items[i]));
+        assert_string_equal(whole->items[i]->translations[0]->pivot, by_hand[i].text);
+    }
+    dgm_results_free(&whole);
+    dgm_results_free(&first);
+    dgm_results_free(&second);
+    dgm_close(&one);
+    dgm_close(&two);
+    dgm_route_close(&r);
+}
+
+static void demand(dgm_input *in, const char *constraints)
+{
+    in->constraints = constraints;
+    in->constraints_size = strlen(constraints);
+}
+
+static void demands_of_the_last_step(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_input given[DEMANDS], wanted[DEMANDS];
+    dgm_settings_default(&s);
+    s.beam = 4;
+    fill(given, german, DEMANDS);
+    demand(&given[0], "Haus => maison"); // forced where its source stands in the line
+    demand(&given[1], "! ville\t$ soir");
+    given[3].prefix = "Une";
+    given[3].prefix_size = 3;
+    memcpy(wanted, given, sizeof wanted);
+    demand(&wanted[0], "maison");
+    as_by_hand(&s, given, wanted, DEMANDS);
+    demand(&given[0], "Katze => chat"); // its source is not there
+    wanted[0].constraints = NULL;
+    as_by_hand(&s, given, wanted, DEMANDS);
+}
+
+static void lattices_and_evidence_of_the_last_step(void **state)
+{
+    (void)state;
+    static const char words[] = "lattice\n0 1 -1 un\n0 1 -2 une\n1 0\n";
+    const dgm_lattice_text lattice = {.text = words, .size = strlen(words)};
+    const dgm_evidence_candidate candidate = {"une maison", 10, 0};
+    const dgm_evidence evidence = {.size = sizeof evidence, .candidates = &candidate, .count = 1};
+    dgm_settings s;
+    dgm_input given[2];
+    dgm_settings_default(&s);
+    fill(given, german, 2);
+    s.evidence = 1;
+    given[0].evidence = &evidence;
+    as_by_hand(&s, given, given, 2);
+    dgm_settings_default(&s);
+    s.lattices = 1;
+    given[0].evidence = NULL;
+    given[0].lattice = given[1].lattice = &lattice;
+    as_by_hand(&s, given, given, 2);
+}
+
+static void ensembles_of_both_steps(void **state)
+{
+    (void)state;
+    const dgm_member members[] = {{MODEL, 1}, {MODEL, 2}};
+    dgm_route *r = NULL, *one = open_route("de", "fr", 0, NULL);
+    dgm_route_options o;
+    dgm_error error;
+    dgm_route_default(&o);
+    o.source = "de";
+    o.target = "fr";
+    o.members = members;
+    o.member_count = 2;
+    if (dgm_route_open(&r, &o, &error) != DGM_OK) fail_msg("%s", error.text);
+    assert_int_equal(dgm_describe(dgm_route_translator(r, 0))->models, 2);
+    assert_int_equal(dgm_describe(dgm_route_translator(r, 1))->models, 2);
+    dgm_results *both = through(r, german, GERMAN), *alone = through(one, german, GERMAN);
+    for (size_t i = 0; i < GERMAN; i++) // a model agrees with itself
+        assert_string_equal(dgm_result_text(both->items[i]), dgm_result_text(alone->items[i]));
+    dgm_results_free(&both);
+    dgm_results_free(&alone);
+    dgm_route_close(&r);
+    dgm_route_close(&one);
+}
+
+// Each line as a route of its direction has it; a direction that nobody has fails its line alone.
+static void directions_of_lines(void **state)
+{
+    (void)state;
+    const dgm_direction said[] = {{"de", "fr"}, {"de", "en"}, {"de", "es"}, {"de", "ja"}};
+    dgm_route *r = NULL;
+    dgm_route_options o;
+    dgm_input inputs[DEMANDS];
+    dgm_results *mixed = NULL;
+    dgm_error error;
+    dgm_route_default(&o);
+    o.model = MODEL;
+    o.direction_later = 1;
+    if (dgm_route_open(&r, &o, &error) != DGM_OK) fail_msg("%s", error.text);
+    fill(inputs, german, DEMANDS);
+    for (int i = 0; i < DEMANDS; i++) inputs[i].direction = &said[i];
+    inputs[2].text = german[0];
+    inputs[2].text_size = strlen(german[0]);
+    assert_int_equal(dgm_route_translate(r, inputs, DEMANDS, &mixed, &error), DGM_OK);
+    assert_int_equal(mixed->failed, 1);
+    assert_int_not_equal(mixed->items[3]->status, DGM_OK);
+    for (int i = 0; i < 3; i++) {
+        dgm_route *alone = open_route(said[i].source, said[i].target, 0, NULL);
+        dgm_results *by_itself = through(alone, &inputs[i].text, 1);
+        assert_string_equal(dgm_result_text(mixed->items[i]), dgm_result_text(by_itself->items[0]));
+        dgm_results_free(&by_itself);
+        dgm_route_close(&alone);
+    }
+    dgm_results_free(&mixed);
     dgm_route_close(&r);
 }
 
@@ -396,6 +525,45 @@ static void documents(void **state)
     dgm_close(&t);
 }
 
+// What goes with lines of a document acts as it does with the lines alone.
+static void documents_with_demands(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_error error;
+    char whole[1000], by_hand[1000];
+    dgm_settings_default(&s);
+    s.alignment = DGM_ALIGN_WORDS;
+    dgm_route *r = open_route("de", "fr", 0, &s);
+    dgm_document *d = open_page(), *hand = open_page();
+    dgm_input inputs[3];
+    fill(inputs, german, 3); // texts are not looked at
+    demand(&inputs[0], "Haus => maison");
+    inputs[1].prefix = "Une";
+    inputs[1].prefix_size = 3;
+    dgm_document_work work = {.size = sizeof work, .inputs = inputs, .input_count = 2};
+    assert_int_equal(dgm_document_translate_route(d, r, &work, &error), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "2 inputs for 3 lines"));
+    work.input_count = 3;
+    assert_int_equal(dgm_document_translate_route(d, r, &work, &error), DGM_OK);
+    for (size_t i = 0; i < 3; i++) {
+        dgm_results *results = NULL;
+        inputs[i].text = dgm_document_line(hand, i, &inputs[i].text_size);
+        assert_int_equal(dgm_route_translate(r, &inputs[i], 1, &results, NULL), DGM_OK);
+        const dgm_translation *t = results->items[0]->translations[0];
+        assert_int_equal(dgm_document_put(hand, i, t->text, t->text_size, t->links, t->link_count, NULL), DGM_OK);
+        dgm_results_free(&results);
+    }
+    written(d, whole);
+    written(hand, by_hand);
+    assert_string_equal(whole, by_hand);
+    assert_non_null(strstr(whole, "maison"));
+    assert_non_null(strstr(whole, "Une"));
+    dgm_document_close(&d);
+    dgm_document_close(&hand);
+    dgm_route_close(&r);
+}
+
 // Whoever watches may stop it, while either step is at work.
 static void documents_are_stopped(void **state)
 {
@@ -441,7 +609,10 @@ int main(void)
         cmocka_unit_test(several_translations_of_the_first), cmocka_unit_test(languages_of_lines),
         cmocka_unit_test(jobs_in_flight),             cmocka_unit_test(what_cannot_go_through_two),
         cmocka_unit_test(allocations_may_fail),       cmocka_unit_test(documents),
-        cmocka_unit_test(documents_are_stopped),
+        cmocka_unit_test(documents_are_stopped),      cmocka_unit_test(demands_of_the_last_step),
+        cmocka_unit_test(lattices_and_evidence_of_the_last_step),
+        cmocka_unit_test(ensembles_of_both_steps),    cmocka_unit_test(directions_of_lines),
+        cmocka_unit_test(documents_with_demands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
