@@ -126,8 +126,8 @@ static dgm_status check_members(const dgm_route *r, const dgm_route_options *o, 
         for (int k = 0; k < r->leg_count && !used; k++)
             for (size_t m = 0; m < r->legs[k].member_count && !used; m++)
                 used = strcmp(r->legs[k].members[m].path, o->members[i].path) == 0;
-        DGM_FAIL_IF(!used, err, DGM_ERR_ARGUMENT, "%.200s translates none of the steps from %.40s to %.40s through %.40s",
-                    o->members[i].path, o->source, o->target, r->plan->items[0]->pivot ? r->plan->items[0]->pivot : "none");
+        DGM_FAIL_IF(!used, err, DGM_ERR_ARGUMENT, "%.200s translates none of the steps from %.40s to %.40s",
+                    o->members[i].path, o->source, o->target);
     }
     return DGM_OK;
 }
@@ -148,24 +148,23 @@ static dgm_status read_glossaries(dgm_route *r, const dgm_settings *s, dgm_error
 // The direction of a leg, if all ways that use it have the same; else every line says its own.
 static bool one_direction(dgm_route *r, int leg, dgm_direction *out)
 {
-    size_t users = 0;
+    bool one = true;
+    *out = (dgm_direction){0};
     for (size_t i = 0; i < r->way_count; i++) {
         dgm_route_way *w = &r->ways[i];
         for (int step = 0; step < 2; step++) {
             if ((step ? w->second : w->first) != leg) continue;
-            if (!w->entry) { // that of every line
-                users = SIZE_MAX / 2;
-                continue;
-            }
+            one = one && w->entry; // else that of every line
+            if (!w->entry) continue;
             const bool two = w->second >= 0;
             const dgm_direction d = {step ? w->entry->pivot : w->entry->source,
                                      two && !step ? w->entry->pivot : w->entry->target};
             w->direction[step] = d;
-            if (users++ == 0) *out = d;
-            else if (strcmp(out->source, d.source) != 0 || strcmp(out->target, d.target) != 0) users = SIZE_MAX / 2;
+            if (!out->source) *out = d;
+            one = one && strcmp(out->source, d.source) == 0 && strcmp(out->target, d.target) == 0;
         }
     }
-    return users < SIZE_MAX / 2;
+    return one;
 }
 
 // What concerns the translation is the last step's.

@@ -119,6 +119,11 @@ static void free_members(char **owned)
 
 // ---- routes -------------------------------------------------------------------------------------
 
+static bool is_auto(const engine_options *e)
+{
+    return e->set.settings.source && strcmp(e->set.settings.source, "auto") == 0;
+}
+
 // What a route is made of: the models that were given, if any, and the direction. Free the members also of what failed.
 static int route_options(const engine_options *e, dgm_member *members, char **owned, dgm_route_options *o)
 {
@@ -131,13 +136,8 @@ static int route_options(const engine_options *e, dgm_member *members, char **ow
     o->members = members;
     o->member_count = (size_t)count;
     o->pivot_nbest = e->pivot_nbest;
-    o->direction_later = s->direction_later;
+    o->direction_later = s->direction_later && !is_auto(e);
     return code;
-}
-
-static bool is_auto(const engine_options *e)
-{
-    return e->set.settings.source && strcmp(e->set.settings.source, "auto") == 0;
 }
 
 // The routes of --source and --target, or of all directions with --directions; NULL where one model has the direction,
@@ -151,7 +151,7 @@ static int plan_routes(const engine_options *e, dgm_route_list **list)
     dgm_error error;
     *list = NULL;
     const bool found = is_auto(e), named = s->source && (found || s->target);
-    if (s->direction_later ? found || !e->models.count : !named) return -1;
+    if (s->direction_later && !found ? !e->models.count : !named) return -1;
     const int code = route_options(e, members, owned, &o);
     const dgm_status st = code < 0 ? dgm_route_plan(&o, list, &error) : DGM_OK;
     free_members(owned);
