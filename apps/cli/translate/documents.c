@@ -160,8 +160,8 @@ static bool fits(const session *s, const char *what, const char *path)
     const bool fine = r && !reader_failed(r);
     reader_close(r);
     if (fine && count != lines)
-        fail(EXIT_RUNTIME, "the %s file has %zu lines, and the document has %zu (--list-lines prints them)", what, count,
-             lines);
+        fail(EXIT_RUNTIME, "the %s file has %zu line%s, and the document has %zu (--list-lines prints them)", what,
+             count, count == 1 ? "" : "s", lines);
     return fine && count == lines;
 }
 
