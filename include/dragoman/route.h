@@ -47,8 +47,8 @@ typedef struct dgm_route_options {
     // in dgm_open_ensemble; one that has no part in any step is an error.
     const dgm_member *members;
     size_t member_count;
-    // 1, with models alone: every line says its direction (dgm_input.direction), and goes through a third language where
-    // the models do not have it; what it leaves out is source and target, which may be NULL. Default 0.
+    // 1, with models alone: every line says its direction (dgm_input.direction), and goes through a third language
+    // where the models do not have it; what it leaves out is source and target, which may be NULL. Default 0.
     int32_t direction_later;
 } dgm_route_options;
 
@@ -64,8 +64,8 @@ DGM_API dgm_status dgm_route_plan(const dgm_route_options *options, dgm_route_li
 
 typedef struct dgm_route dgm_route;
 
-// Loads the models of dgm_route_plan, each file once for each step. Links of tokens cannot go through two models and are
-// refused here.
+// Loads the models of dgm_route_plan, each file once for each step. Links of tokens cannot go through two models and
+// are refused here.
 //
 // What a translation must hold concerns the last of two steps: its prefix, constraints, evidence, lattice, and what
 // settings.phrase_system says, which reads the text in the third language. Where a term (of settings.terms, or

@@ -189,9 +189,9 @@ static dgm_status open_legs(dgm_route *r, const dgm_settings *settings, dgm_erro
         s.direction_later = !one;
         if (leg->step != DGM_STEP_ONLY) memset(s.terms, 0, sizeof s.terms);
         if (leg->step == DGM_STEP_FIRST) first_step(r, &s);
-        for (size_t k = 0; k < r->way_count; k++)
+        for (dgm_route_way *w = r->ways; w < r->ways + r->way_count; w++)
             for (int step = 0; step < 2; step++)
-                if ((step ? r->ways[k].second : r->ways[k].first) == i) r->ways[k].directed[step] = !one && r->ways[k].entry;
+                if ((step ? w->second : w->first) == i) w->directed[step] = !one && w->entry;
         DGM_TRY(dgm_open_ensemble(&r->legs[i].t, leg->members, leg->member_count, &s, err));
     }
     return DGM_OK;
