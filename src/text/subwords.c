@@ -90,14 +90,15 @@ static dgm_status emit_parts(encoding *e, const dgm_bpe_piece *piece, bool more,
         const dgm_bpe_piece p = e->parts[--depth];
         const bool last = depth == 0; // of this piece
         int32_t left, right;
-        const bool known = find_piece(e, piece_text(e, &p), !(last && final)) >= 0;
-        if (known || !dgm_bpe_parts(e->s->bpe, p.symbol, &left, &right)) {
+        bool whole = find_piece(e, piece_text(e, &p), !(last && final)) >= 0;
+        whole = whole || !dgm_bpe_parts(e->s->bpe, p.symbol, &left, &right);
+        const uint32_t cut = whole ? 0 : p.begin + (uint32_t)dgm_bpe_spell(e->s->bpe, left).size;
+        if (whole || cut >= p.end) { // the mark of an end, which is no longer there, may hold the cut
             DGM_TRY(emit(e, find_piece(e, piece_text(e, &p), more || !last), letter_at(e, p.begin)->from,
                          letter_at(e, p.end - 1)->to));
             continue;
         }
         DGM_TRY(dgm_grow(&e->parts, &e->part_cap, depth + 2, sizeof *e->parts, e->err));
-        const uint32_t cut = p.begin + (uint32_t)dgm_bpe_spell(e->s->bpe, left).size;
         e->parts[depth++] = (dgm_bpe_piece){.begin = cut, .end = p.end, .symbol = right};
         e->parts[depth++] = (dgm_bpe_piece){.begin = p.begin, .end = cut, .symbol = left};
     }

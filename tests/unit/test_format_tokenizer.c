@@ -162,6 +162,18 @@ static void test_subword_nmt(void **state)
     assert_int_equal(i, 11);
 }
 
+// A merge that makes the same symbol as another one may cut it within the mark of an end, which no text has.
+static void test_cut_in_mark(void **state)
+{
+    (void)state;
+    json_t *c = json_pack("{s:[s,s,s,s,s,s],s:s,s:b}", "tokens", "<s>", "<pad>", "</s>", "<unk>", "x@@", "z", "codes",
+                          "#version: 0.2\nxy< /w>\nx y</w>\nx z</w>\n", "restricted", 1);
+    dgm_vocab *v = open_codes(c);
+    check_segmented(v, "cut", "xy xz xy", "xy x@@ z xy", NULL);
+    dgm_vocab_close(&v);
+    json_decref(c);
+}
+
 // ---- tokenizer.json -------------------------------------------------------------------------
 
 static void check_ids(const dgm_vocab *v, const char *name, const char *line, const json_t *ids, const char *text)
@@ -432,7 +444,7 @@ static void test_long_word(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_subword_nmt), cmocka_unit_test(test_tokenizer_json),
+        cmocka_unit_test(test_subword_nmt), cmocka_unit_test(test_tokenizer_json), cmocka_unit_test(test_cut_in_mark),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_files),
         cmocka_unit_test(test_damaged),     cmocka_unit_test(test_memory),
         cmocka_unit_test(test_long_word),
