@@ -111,9 +111,12 @@ static dgm_status pop_frame(part_walk *w, size_t end, dgm_error *err)
     int source;
     DGM_TRY(finish_frame(w, end, &source, err));
     frame *f = &w->frames[--w->top];
+    const size_t begin = f->text.size;
+    const element_class outer = (element_class)w->classes[w->depth - 1];
     dgm_write_format(&f->text, "%c%d%c", DGM_MARK_BEGIN, source, DGM_MARK_END);
     f->copied = end;
-    return DGM_OK;
+    // In a note or a frame it is part of that object; a paragraph that stands in another one's text is one by itself.
+    return outer == PARAGRAPH || outer == AROUND ? note(w, DGM_OFFICE_OBJECT, begin, f->text.size, err) : DGM_OK;
 }
 
 // ---- elements ----------------------------------------------------------------------------------

@@ -89,6 +89,9 @@ static const sample samples[] = {
     {"x.odt", "<text:h>Name<text:tab/>of &amp; it<text:line-break/>two<text:s text:c=\"3\"/>words &lt;</text:h>",
      "Name|of & it|two|words <|",
      "<text:h>Name<text:tab/>it &amp; of<text:line-break/>two<text:s text:c=\"3\"/>&lt; words</text:h>"},
+    // A paragraph in the text of another one, which no program should write.
+    {"x.odt", "<text:p>About a <text:p>small box</text:p> thing</text:p>", "small box|About a thing|",
+     "<text:p><text:p>box small</text:p> thing a About</text:p>"},
 };
 
 static const char *part_of(const char *name)
