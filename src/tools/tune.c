@@ -232,6 +232,7 @@ static dgm_status take_head(dgm_tune_work *t, dgm_tune_options *o, const json_t 
     t->replayed = json_array_size(json_object_get(head, "models"));
     DGM_FAIL_IF(t->replayed == 0 || lines == 0, err, DGM_ERR_FORMAT, "the record '%s' names no models or no lines",
                 o->replay);
+    DGM_FAIL_IF(!o->input, err, DGM_ERR_FORMAT, "the record '%s' does not name its text", o->replay);
     o->seed = (uint64_t)seed;
     o->complete = complete;
     t->latency = latency;

@@ -394,6 +394,10 @@ static void test_record_replay_resume(void **state)
         assert_int_equal(dgm_tune(&replay, &r, &err), DGM_ERR_FORMAT);
         assert_non_null(strstr(err.text, "no models or no lines"));
     }
+    static const char nameless[] = "{\"tune\": {\"models\": [\"a\"], \"lines\": 9}}\n";
+    replay.replay = put("nameless", nameless, sizeof nameless - 1);
+    assert_int_equal(dgm_tune(&replay, &r, &err), DGM_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "does not name its text"));
     dgm_string_free(&live);
 }
 
