@@ -32,6 +32,17 @@ static int find_groups(int rows, const int32_t *first, const int32_t *length, in
     return count;
 }
 
+// Whether most rows share their first key with the one before.
+static bool are_near(int rows, const int32_t *first, const int32_t *length, const int32_t *entries)
+{
+    int same = 0;
+    for (int i = 1; i < rows; i++) {
+        if (length[i] == 0 || length[i - 1] == 0) continue;
+        same += entries ? entries[first[i]] == entries[first[i - 1]] : first[i] == first[i - 1];
+    }
+    return 2 * same >= rows;
+}
+
 const dgm_paths *cuda_paths(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
                             const int32_t *entries, int entry_count)
 {
@@ -50,6 +61,7 @@ const dgm_paths *cuda_paths(dgm_exec *x, int rows, const int32_t *first, const i
                      .groups = entries ? NULL : there + 2 * n,
                      .rows = rows,
                      .group_count = count,
+                     .near = are_near(rows, first, length, entries),
                      .host_length = lengths};
     const cuda_part parts[] = {{first, n * size}, {length, n * size}, {entries ? entries : groups, more * size}};
     cuda_send_parts(x, there, parts, 3);
@@ -120,7 +132,8 @@ static cuda_attention args_of(dgm_mat out, dgm_mat q, const dgm_paths *p)
                          .entries = p->entries,
                          .unit = 1,
                          .groups = p->groups,
-                         .group_count = p->group_count};
+                         .group_count = p->group_count,
+                         .near = p->near};
 }
 
 // Whether f32 keys and values count as the halves that caches of such a model have. bf16 has a range that these lack.

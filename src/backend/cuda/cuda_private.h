@@ -53,6 +53,7 @@ struct dgm_paths {
     const int32_t *first, *length, *entries; // device; entries NULL: rows themselves
     const int32_t *groups;                   // device, without entries: of queries with the same keys
     int rows, group_count;
+    bool near; // most rows share keys with the one before
     const int32_t *host_length; // for the sizes of alignments
 };
 

@@ -155,6 +155,7 @@ typedef struct cuda_attention {
     // a group.
     const int32_t *groups;
     int group_count;
+    int near;                                // most queries share keys with the one before: hypotheses of a sentence
     const float *additive;                   // w of additive attention; NULL: products
     const float *bias; // [heads, 2 * reach - 1] by distance (backend/ops.h), or NULL
     int reach;

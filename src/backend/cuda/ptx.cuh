@@ -94,18 +94,20 @@ static __device__ __forceinline__ shared_matrix make_shared_matrix(const void *f
                       "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #if CUDA_GROUPS
 #define CUDA_GROUP_64(type) \
-    asm volatile("{.reg .pred p; setp.eq.u32 p, 1, 1; wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " " \
-                 CUDA_NAMES_32 "}, %32, %33, p, 1, 1, 0, 0;}" : CUDA_C32(0) : "l"(a.bits), "l"(b.bits))
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " " \
+                 CUDA_NAMES_32 "}, %32, %33, p, 1, 1, 0, 0;}" : CUDA_C32(0) : "l"(a.bits), "l"(b.bits), "r"((uint32_t)more))
 #define CUDA_GROUP_128(type) \
-    asm volatile("{.reg .pred p; setp.eq.u32 p, 1, 1; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " " \
-                 CUDA_NAMES_64 "}, %64, %65, p, 1, 1, 0, 0;}" : CUDA_C32(0), CUDA_C32(32) : "l"(a.bits), "l"(b.bits))
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " " \
+                 CUDA_NAMES_64 "}, %64, %65, p, 1, 1, 0, 0;}" : CUDA_C32(0), CUDA_C32(32) : "l"(a.bits), "l"(b.bits), \
+                 "r"((uint32_t)more))
 #else
 #define CUDA_GROUP_64(type)
 #define CUDA_GROUP_128(type)
 #endif
 
-// columns: 64 or 128, of b's rows and of c.
-template <int columns> static __device__ __forceinline__ void group_mma_f16(float *c, shared_matrix a, shared_matrix b)
+// columns: 64 or 128, of b's rows and of c. more: c = a b alone where that is false.
+template <int columns>
+static __device__ __forceinline__ void group_mma_f16(float *c, shared_matrix a, shared_matrix b, bool more)
 {
     if constexpr (columns == 64)
         CUDA_GROUP_64("f16");
@@ -113,7 +115,8 @@ template <int columns> static __device__ __forceinline__ void group_mma_f16(floa
         CUDA_GROUP_128("f16");
 }
 
-template <int columns> static __device__ __forceinline__ void group_mma_bf16(float *c, shared_matrix a, shared_matrix b)
+template <int columns>
+static __device__ __forceinline__ void group_mma_bf16(float *c, shared_matrix a, shared_matrix b, bool more)
 {
     if constexpr (columns == 64)
         CUDA_GROUP_64("bf16");

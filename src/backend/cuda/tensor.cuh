@@ -72,9 +72,10 @@ struct tensor_f16 : halves<tensor_f16> {
     {
         mma_f16(c, a, b);
     }
-    template <int columns> static __device__ __forceinline__ void group_mma(float *c, shared_matrix a, shared_matrix b)
+    template <int columns>
+    static __device__ __forceinline__ void group_mma(float *c, shared_matrix a, shared_matrix b, bool more)
     {
-        group_mma_f16<columns>(c, a, b);
+        group_mma_f16<columns>(c, a, b, more);
     }
 };
 
@@ -88,9 +89,10 @@ struct tensor_bf16 : halves<tensor_bf16> {
     {
         mma_bf16(c, a, b);
     }
-    template <int columns> static __device__ __forceinline__ void group_mma(float *c, shared_matrix a, shared_matrix b)
+    template <int columns>
+    static __device__ __forceinline__ void group_mma(float *c, shared_matrix a, shared_matrix b, bool more)
     {
-        group_mma_bf16<columns>(c, a, b);
+        group_mma_bf16<columns>(c, a, b, more);
     }
 };
 

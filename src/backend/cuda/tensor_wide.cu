@@ -70,23 +70,33 @@ static __device__ __forceinline__ void bring_all(const job &j, const tensor_map 
 
 // ---- multiplying --------------------------------------------------------------------------------
 
+// The rows of the product that a lane has: `row` of the tile, and 8 behind it.
+struct two_rows {
+    size_t at[2];
+    bool there[2];
+
+    __device__ __forceinline__ two_rows(const place &t, int row)
+    {
+        CUDA_UNROLL
+        for (int i = 0; i < 2; i++) {
+            there[i] = row + 8 * i < t.rows;
+            at[i] = (size_t)(t.row + (there[i] ? row + 8 * i : t.rows - 1));
+        }
+    }
+};
+
 // The sums of a group: of a part of k, and of the parts before.
 template <typename S, int columns> struct group_sums {
     enum { COUNT = columns / 2 };
     float part[COUNT], total[COUNT];
 
-    __device__ __forceinline__ void begin_part()
-    {
-        CUDA_UNROLL
-        for (int i = 0; i < COUNT; i++) part[i] = 0;
-    }
-    // A chunk of a and one of w.
-    __device__ __forceinline__ void multiply(const char *a, const char *w)
+    // A chunk of a and one of w, the first of a part or one more.
+    __device__ __forceinline__ void multiply(const char *a, const char *w, bool more)
     {
         begin_group_mma();
         CUDA_UNROLL
         for (int h = 0; h < 2; h++)
-            S::template group_mma<columns>(part, make_shared_matrix(a + 32 * h), make_shared_matrix(w + 32 * h));
+            S::template group_mma<columns>(part, make_shared_matrix(a + 32 * h), make_shared_matrix(w + 32 * h), more || h);
         commit_group_mma();
     }
     __device__ __forceinline__ void end_part(bool first)
@@ -94,10 +104,10 @@ template <typename S, int columns> struct group_sums {
         CUDA_UNROLL
         for (int i = 0; i < COUNT; i++) total[i] = first ? part[i] : total[i] + part[i];
     }
-    // SOME columns of a whole tile, from column `from` on: all that is read is on its way before the first of it is needed.
-    // row: of the product, first: column of the tile.
+    // SOME columns of a tile, from column `from` on: all that is read is on its way before the first of it is needed.
+    // first: column of the tile. Rows that are not there are read as the last one, and not written.
     enum { SOME = 64 };
-    __device__ __forceinline__ void finish_some(const cuda_product &p, size_t row, int first, int from)
+    __device__ __forceinline__ void finish_some(const cuda_product &p, const two_rows &r, int first, int from)
     {
         const int col = first + from + threadIdx.x % 4 * 2;
         float *const x = total + from / 2;
@@ -110,7 +120,7 @@ template <typename S, int columns> struct group_sums {
         if (p.residual) {
             CUDA_UNROLL
             for (int i = 0; i < SOME / 4; i++)
-                more[i % 2][i / 2] = *(const float2 *)(p.residual + (row + i % 2 * 8) * p.ldr + col + i / 2 * 8);
+                more[i % 2][i / 2] = *(const float2 *)(p.residual + r.at[i % 2] * p.ldr + col + i / 2 * 8);
         }
         if (p.bias) {
             CUDA_UNROLL
@@ -133,23 +143,25 @@ template <typename S, int columns> struct group_sums {
         if (p.c) {
             CUDA_UNROLL
             for (int i = 0; i < SOME / 4; i++)
-                *(float2 *)(p.c + (row + i % 2 * 8) * p.ldc + col + i / 2 * 8) = {x[2 * i], x[2 * i + 1]};
+                if (r.there[i % 2])
+                    *(float2 *)(p.c + r.at[i % 2] * p.ldc + col + i / 2 * 8) = {x[2 * i], x[2 * i + 1]};
         }
     }
-    __device__ __forceinline__ void put_whole(const cuda_product &p, size_t row, int first)
+    __device__ __forceinline__ void put_plain(const cuda_product &p, const two_rows &r, int first)
     {
         CUDA_UNROLL
         for (int from = 0; from < columns; from += SOME) {
-            finish_some(p, row, first, from);
+            finish_some(p, r, first, from);
             CUDA_IN_ORDER;
         }
         if (p.halves.data)
-            put_halves((uint16_t *)p.halves.data + row * p.halves.stride + first, p.halves.stride * 8, 0, columns,
+            put_halves((uint16_t *)p.halves.data + r.at[0] * p.halves.stride + first,
+                       (ptrdiff_t)(r.at[1] - r.at[0]) * p.halves.stride, r, 0, columns,
                        [&](float x, float y) { return round_pair(p.halves, x, y); });
         if (p.keep) {
             uint16_t *const keep = (uint16_t *)p.keep + (first - p.keep_first);
-            const ptrdiff_t to = (ptrdiff_t)p.keep_rows[row] * p.keep_stride;
-            put_halves(keep + to, (ptrdiff_t)p.keep_rows[row + 8] * p.keep_stride - to, p.keep_first - first,
+            const ptrdiff_t to = (ptrdiff_t)p.keep_rows[r.at[0]] * p.keep_stride;
+            put_halves(keep + to, (ptrdiff_t)p.keep_rows[r.at[1]] * p.keep_stride - to, r, p.keep_first - first,
                        p.keep_first + p.keep_count - first, [](float x, float y) {
                            const __half2 h = __floats2half2_rn(x, y);
                            return *(const uint32_t *)&h;
@@ -159,7 +171,7 @@ template <typename S, int columns> struct group_sums {
     // Columns begin .. end - 1 of the tile, rows `apart` numbers apart: four lanes exchange what they have of a row, so that
     // each writes 16 bytes.
     template <typename F>
-    __device__ __forceinline__ void put_halves(uint16_t *to, ptrdiff_t apart, int begin, int end, F pack)
+    __device__ __forceinline__ void put_halves(uint16_t *to, ptrdiff_t apart, const two_rows &r, int begin, int end, F pack)
     {
         const int q = threadIdx.x % 4;
         CUDA_UNROLL
@@ -172,7 +184,7 @@ template <typename S, int columns> struct group_sums {
                 v[j] = pack(x[0], x[1]);
             }
             const uint4 y = exchange(v, q);
-            if (at >= begin && at < end) *(uint4 *)(to + i % 2 * apart + at) = y;
+            if (r.there[i % 2] && at >= begin && at < end) *(uint4 *)(to + i % 2 * apart + at) = y;
         }
     }
     // v[j] of lane s becomes word s of lane j.
@@ -187,8 +199,8 @@ template <typename S, int columns> struct group_sums {
     template <int high> __device__ __forceinline__ void put(const cuda_product &p, const place &t)
     {
         const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
-        if (p.plain && t.rows == high && t.col + columns <= p.n) {
-            put_whole(p, (size_t)(t.row + row), t.col);
+        if (p.plain && t.col + columns <= p.n) {
+            put_plain(p, two_rows(t, row), t.col);
             return;
         }
         CUDA_UNROLL
@@ -213,11 +225,10 @@ static __device__ __forceinline__ void multiply_all(const cuda_product &p, job &
         for (int begin = 0; begin < j.chunks; begin += per_part) {
             const int end = begin + per_part < j.chunks ? begin + per_part : j.chunks;
             int done = -1; // a stage that was read when all but the last chunk are multiplied
-            sums.begin_part();
             for (int c = begin; c < end; c++) {
                 const char *w = j.stages + stage * Z::STAGE, *a = kept ? j.rows + c / 2 * Z::A_BOX : w + Z::W_BOX;
                 if (c % 2 == 0 || c == begin) barrier_wait(&j.there[stage], parity);
-                sums.multiply(a + rows + c % 2 * 64, w + c % 2 * 64);
+                sums.multiply(a + rows + c % 2 * 64, w + c % 2 * 64, c > begin);
                 wait_group_mma<1>();
                 if (done >= 0 && one) barrier_arrive(&j.read[done]);
                 done = -1;
@@ -239,7 +250,7 @@ static __device__ __forceinline__ void multiply_all(const cuda_product &p, job &
 }
 
 template <typename S, int groups, int columns, bool kept>
-static __global__ void __launch_bounds__(shape<groups, columns, kept>::THREADS, 1)
+static __global__ void __launch_bounds__(shape<groups, columns, kept>::THREADS, groups == 1 ? 2 : 1)
     multiply_wide(cuda_product p, const CUDA_CONSTANT tensor_map a, const CUDA_CONSTANT tensor_map w)
 {
     typedef shape<groups, columns, kept> Z;

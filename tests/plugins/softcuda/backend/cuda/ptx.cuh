@@ -139,25 +139,25 @@ inline shared_matrix make_shared_matrix(const void *first)
 }
 
 template <int columns, float (*number)(uint32_t, int)>
-void softcuda_group_mma(float *c, shared_matrix a, shared_matrix b)
+void softcuda_group_mma(float *c, shared_matrix a, shared_matrix b, bool more)
 {
     const int lane = (int)softcuda_now.thread.x % 32, warp = (int)softcuda_now.thread.x / 32 % 4;
     for (int i = 0; i < columns / 2; i++) {
         const int row = 16 * warp + lane / 4 + (i % 4 >= 2 ? 8 : 0), col = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        double sum = c[i];
+        double sum = more ? c[i] : 0;
         for (int k = 0; k < 16; k++) sum += (double)number(a.at(row, k), 0) * (double)number(b.at(col, k), 0);
         c[i] = (float)sum;
     }
 }
 
-template <int columns> void group_mma_f16(float *c, shared_matrix a, shared_matrix b)
+template <int columns> void group_mma_f16(float *c, shared_matrix a, shared_matrix b, bool more)
 {
-    softcuda_group_mma<columns, softcuda_half_of>(c, a, b);
+    softcuda_group_mma<columns, softcuda_half_of>(c, a, b, more);
 }
 
-template <int columns> void group_mma_bf16(float *c, shared_matrix a, shared_matrix b)
+template <int columns> void group_mma_bf16(float *c, shared_matrix a, shared_matrix b, bool more)
 {
-    softcuda_group_mma<columns, softcuda_bfloat_of>(c, a, b);
+    softcuda_group_mma<columns, softcuda_bfloat_of>(c, a, b, more);
 }
 
 inline void begin_group_mma()
