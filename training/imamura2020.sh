@@ -7,12 +7,13 @@
 #     l2r r2l                          one token a step
 #     bidirectional pair-l2r pair-r2l  two tokens a step
 #     cmlm                             whole sentences
-#     bidirectional-small cmlm-small   the same with 4,000 pieces, for models/research
+#     l2r-small r2l-small bidirectional-small cmlm-small   the same with 4,000 pieces, for models/research
 # or one of these with -distilled (all of them; needs WORK/made, the output of `distill`). Default: the first six, and with
 # WORK/made the six distilled ones instead. Makes vocabularies and packed corpora, trains each for SECONDS (default 900: the
-# same GPU minutes for all), exports WORK/imamura-NAME.gguf with i8 weights, and where there is a dragoman program translates
-# newstest2009 and prints BLEU. LANGUAGES (default "en de") names the two files of each text. SETTINGS holds further
-# NAME=VALUE settings of the recipes. What exists is not made again, so the same command goes on after a stop.
+# same GPU minutes for all; with STEPS=N in the environment: N steps instead), exports WORK/imamura-NAME.gguf with i8 weights,
+# and where there is a dragoman program translates newstest2009 and prints BLEU. LANGUAGES (default "en de") names the two files of
+# each text. SETTINGS holds further NAME=VALUE settings of the recipes. What exists is not made again, so the same command goes on
+# after a stop.
 # Where WORK/teacher is (what `distill` takes as --teacher, or its model.pt; WORK/vocab16k.spm must then be its vocabulary) the models
 # of base shape begin with its encoder and word vectors (warm.py). `vocabularies` as a NAME makes WORK/vocabSIZE.spm for Table 4.
 set -euo pipefail
@@ -54,9 +55,14 @@ make() {
     shift 5
     corpus "$size" "$pieces" "$distilled"
     [ "$pieces" != 16k ] || [ ! -e "$work/teacher" ] || settings=(--set warm.model=teacher)
+    if [ -n "${STEPS:-}" ]; then # validating and saving are by steps, too
+        settings+=(--set budget.seconds=0 --set "budget.steps=$STEPS" --set "valid_every=$((STEPS / 5))" --set "save_every=$((STEPS / 5))")
+    else
+        settings+=(--set "budget.seconds=$seconds")
+    fi
     for setting in "$@" ${SETTINGS:-}; do settings+=(--set "$setting"); done
     [ -s "$work/imamura-$name.gguf" ] && return
-    $train train "$here/recipes/$recipe.yaml" --work "$work" --set "name=imamura-$name" --set "budget.seconds=$seconds" \
+    $train train "$here/recipes/$recipe.yaml" --work "$work" --set "name=imamura-$name" \
         --set "data.train=train$pieces$distilled.bin" --set "data.valid_source=newstest2009.$source" \
         --set "data.valid_target=newstest2009.$target" "${settings[@]}"
     $python -m dragoman_training.export "$work/imamura-$name/model.pt" -o "$work/imamura-$name.gguf" --storage i8 \
@@ -71,6 +77,7 @@ for name in "${names[@]}"; do
         bidirectional) make "$name" imamura-double 16000 16k "$distilled" model.order=bidirectional ;;
         pair-l2r|pair-r2l) make "$name" imamura-double 16000 16k "$distilled" "model.order=${kind#pair-}" ;;
         cmlm) make "$name" imamura-cmlm 16000 16k "$distilled" ;;
+        l2r-small|r2l-small) make "$name" imamura-single-small 4000 4k "$distilled" "model.order=${kind%-small}" ;;
         bidirectional-small) make "$name" imamura-double-small 4000 4k "$distilled" ;;
         cmlm-small) make "$name" imamura-cmlm-small 4000 4k "$distilled" ;;
         vocabularies) for size in 4 8 16 32 64; do vocabulary "${size}000" "${size}k"; done; continue ;;
