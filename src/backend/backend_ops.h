@@ -48,6 +48,8 @@
                                     dgm_centroids **out, dgm_error *err))                          \
     OP(void, centroids_free, (dgm_backend *b, dgm_centroids **c))                                  \
     OP(size_t, centroids_bytes, (const dgm_centroids *c))                                          \
+    OP(dgm_status, centroids_lists, (dgm_backend *b, dgm_centroids *c, const uint64_t *bits,       \
+                                     int vocabulary, dgm_error *err))                              \
     /* device.h: memory of a worker */                                                             \
     OP(dgm_status, exec_open, (dgm_exec *x, size_t device_bytes, dgm_error *err))                  \
     OP(void, start, (dgm_exec *x, int rows))                                                       \
@@ -128,7 +130,8 @@
     OP(dgm_bytes, closest_bytes, (const dgm_backend *b, int rows, int centroids))                  \
     OP(void, distances, (dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t *two,        \
                          int count, dgm_distance *out))                                            \
-    OP(dgm_bytes, rank_more_bytes, (const dgm_backend *b, const dgm_linear *out))
+    OP(dgm_bytes, rank_more_bytes, (const dgm_backend *b, const dgm_linear *out))                  \
+    OP(dgm_bytes, rank_joint_bytes, (const dgm_backend *b, int rows, int vocabulary))
 
 #define DGM_BACKEND_FIELD(result, name, parameters) result(*name) parameters; // NOLINT(bugprone-macro-parentheses)
 typedef struct dgm_backend_ops {
@@ -155,7 +158,7 @@ struct dgm_exec {
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 8 };
+enum { DGM_DEVICE_INTERFACE = 9 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

@@ -33,6 +33,7 @@ typedef struct dgm_backend_props {
     // Longest list of candidates whose columns are worth gathering (dgm_op_gather_columns); longer
     // ones are picked out of the whole layer, with the same bits.
     int gather_max;
+    bool keeps_lists; // of centroids (dgm_centroids_lists)
     // What suits the device where nobody asks for anything.
     dgm_precision usual; // of products; DGM_PRECISION_COUNT: what the model's file recommends
     int workers;         // that keep it busy; 0: one for each core
@@ -120,6 +121,11 @@ dgm_status dgm_centroids_load(dgm_backend *b, const dgm_tensor *centroids, dgm_c
                               dgm_error *err);
 void dgm_centroids_free(dgm_backend *b, dgm_centroids **c); // accepts NULL inside
 size_t dgm_centroids_bytes(const dgm_centroids *c);
+// Lists of tokens for the centroids, for devices that keep them (dgm_backend_props.keeps_lists): rank
+// then takes them by the centroids' numbers (dgm_joint). bits: for each centroid [(vocabulary + 63) /
+// 64]; they may go afterwards.
+dgm_status dgm_centroids_lists(dgm_backend *b, dgm_centroids *c, const uint64_t *bits,
+                               int vocabulary, dgm_error *err);
 
 // Feed-forward networks of one shape, of which every row is given one or two. Loading reserves
 // address space for all of them and packs none: an expert is packed by the first worker that sends

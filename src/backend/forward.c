@@ -128,6 +128,11 @@ size_t dgm_centroids_bytes(const dgm_centroids *c)
     return ops_of(c)->centroids_bytes(c);
 }
 
+dgm_status dgm_centroids_lists(dgm_backend *b, dgm_centroids *c, const uint64_t *bits, int vocabulary, dgm_error *err)
+{
+    return ops_of(b)->centroids_lists(b, c, bits, vocabulary, err);
+}
+
 dgm_status dgm_experts_load(dgm_backend *b, const dgm_gguf *file, const dgm_expert_part *parts,
                             int count, dgm_precision precision, dgm_experts **out, dgm_error *err)
 {
@@ -527,6 +532,11 @@ void dgm_op_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32
 dgm_bytes dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
 {
     return ops_of(b)->rank_more_bytes(b, out);
+}
+
+dgm_bytes dgm_rank_joint_bytes(const dgm_backend *b, int rows, int vocabulary)
+{
+    return ops_of(b)->rank_joint_bytes(b, rows, vocabulary);
 }
 
 void dgm_op_keep(dgm_exec *x, dgm_mat kept, int first, dgm_mat in)

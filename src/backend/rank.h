@@ -19,10 +19,22 @@ dgm_bytes dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capa
 // Column i becomes output ids[i] of the layer; count <= capacity.
 void dgm_op_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count);
 
+// A list that the device makes: all tokens of the lists that it keeps of some centroids
+// (dgm_centroids_lists), and a few more.
+typedef struct dgm_joint {
+    const dgm_centroids *centroids;
+    const int32_t *which; // centroids
+    int which_count;
+    const int32_t *add; // ascending
+    int add_count;
+} dgm_joint;
+
 // Tokens that may win for one sentence, ascending; NULL in their place means the whole vocabulary.
 typedef struct dgm_candidates {
     const int32_t *ids;
     int count;
+    // Or NULL. With it there are no ids, nothing is gathered, and there are at most `count` tokens.
+    const dgm_joint *joint;
     // [parts of rank]: the columns of ids in their output layers. NULL: not gathered, rank picks
     // them out of the layers itself (see dgm_linear_by_rows).
     dgm_gathered *const *gathered;
@@ -104,6 +116,7 @@ typedef struct dgm_rank {
     int32_t *token;     // [rows, k]; -1 where the score is -inf
     float *watch_score; // [rows, watch_count]; never list and allow/deny do not apply to them
     float *log_z;       // [rows, part_count] or NULL
+    int32_t *sizes;     // [rows] or NULL: of how many tokens the softmax was, `more` with them
 } dgm_rank;
 
 static inline const dgm_terms *dgm_rank_terms(const dgm_rank *r, int row)
@@ -123,6 +136,8 @@ enum { DGM_MORE_MAX = 256 };
 void dgm_op_rank(dgm_exec *x, const dgm_rank *r);
 dgm_bytes dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary);
 dgm_bytes dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out);
+// And where candidates are joint.
+dgm_bytes dgm_rank_joint_bytes(const dgm_backend *b, int rows, int vocabulary);
 
 // ---- hidden vectors ------------------------------------------------------------------------------
 

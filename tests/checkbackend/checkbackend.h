@@ -98,6 +98,7 @@ void check_gates(cb *c);
 void check_rank(cb *c);
 void check_gathered(cb *c);
 void check_closest(cb *c);
+void check_joint(cb *c);
 void check_distances(cb *c);
 
 #endif

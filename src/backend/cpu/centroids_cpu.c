@@ -105,6 +105,13 @@ dgm_status cpu_centroids_load(dgm_backend *b, const dgm_tensor *centroids, dgm_c
     return st;
 }
 
+// A step's lists are made of ids beside the rest of a step's work (vocabsel/cluster.c): nothing is kept.
+dgm_status cpu_centroids_lists(dgm_backend *b, dgm_centroids *c, const uint64_t *bits, int vocabulary, dgm_error *err)
+{
+    (void)c, (void)bits, (void)vocabulary;
+    return dgm_fail(err, DGM_ERR_UNSUPPORTED, "device %s keeps no lists of tokens", b->props.name);
+}
+
 size_t cpu_centroids_bytes(const dgm_centroids *c)
 {
     return cpu_linear_bytes(c->coarse) + 3 * (size_t)c->count * sizeof(float);

@@ -42,6 +42,12 @@ dgm_bytes cpu_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabula
                   (floats + arithmetic + 64) * sizeof(float) + 4096};
 }
 
+dgm_bytes cpu_rank_joint_bytes(const dgm_backend *b, int rows, int vocabulary)
+{
+    (void)b, (void)rows, (void)vocabulary;
+    return (dgm_bytes){0};
+}
+
 dgm_bytes cpu_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
 {
     dgm_bytes bytes = cpu_gathered_bytes(b, out, DGM_MORE_MAX, 1);
@@ -441,8 +447,16 @@ static void finish_row(const rank_state *q, int row)
             *token = -1;
         }
     }
-    for (int w = 0; w < r->watch_count; w++)
-        r->watch_score[(size_t)row * (size_t)r->watch_count + (size_t)w] += shift;
+    for (int w = 0; w < r->watch_count; w++) {
+        float *score = &r->watch_score[(size_t)row * (size_t)r->watch_count + (size_t)w];
+        if (*score != -INFINITY) *score += shift; // of an empty list the shift is infinite
+    }
+}
+
+static int32_t size_of_row(const rank_state *q, int row)
+{
+    const dgm_candidates *list = q->r->candidates ? q->r->candidates[row] : NULL, *more = more_of(q, list, row);
+    return (list ? list->count : q->vocabulary) + (more ? more->count : 0);
 }
 
 static void clear_results(const dgm_rank *r, rank_sum *sums)
@@ -500,6 +514,7 @@ void cpu_rank(dgm_exec *x, const dgm_rank *r)
     rank_lists(&q, lists, list_count);
     cpu_rank_by_rows(&q, groups, group_count);
     for (int row = 0; row < r->rows; row++) finish_row(&q, row);
+    for (int row = 0; r->sizes && row < r->rows; row++) r->sizes[row] = size_of_row(&q, row);
     dgm_arena_reset(&x->device, mark);
     if (x->observer && x->observer->ranked) x->observer->ranked(x->observer->cookie, x, r);
     if (x->meter) {

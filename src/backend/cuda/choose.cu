@@ -14,48 +14,121 @@ static __device__ const float *row_of(cuda_rows m, int i)
 
 // ---- centroids ----------------------------------------------------------------------------------
 
-// The largest h.C - |C|^2 / 2, of equals the lowest; warp w looks at centroids w, w + WARPS, ...
-static __global__ void closest(cuda_rows rows, const __half *centroids, const float *half_square,
-                               int count, int32_t *found)
+// The largest h.C - |C|^2 / 2, of equals the lowest. A block looks at EACH centroids for a few rows, and a second kernel at
+// what the blocks found. A sum is a row's and a centroid's alone: lane by lane, then over the lanes.
+
+enum { EACH = 32, SIDE = 4 }; // SIDE: rows side by side, for which a centroid is read once
+
+struct found_one {
+    float most;
+    int32_t which;
+};
+
+static __device__ bool nearer(found_one a, found_one b)
 {
+    return a.most > b.most || (a.most == b.most && a.which < b.which);
+}
+
+// Eight numbers of a centroid from j on, those behind its end zeros.
+static __device__ __forceinline__ void load_eight(const __half *c, int j, int cols, float out[8])
+{
+    if (cols % 8 == 0) {
+        const uint4 x = *(const uint4 *)(c + j);
+        const uint32_t w[4] = {x.x, x.y, x.z, x.w};
+        CUDA_UNROLL
+        for (int i = 0; i < 4; i++) {
+            const float2 y = __half22float2(*(const __half2 *)&w[i]);
+            out[2 * i] = y.x;
+            out[2 * i + 1] = y.y;
+        }
+    } else {
+        CUDA_UNROLL
+        for (int i = 0; i < 8; i++) out[i] = j + i < cols ? __half2float(c[j + i]) : 0.0f;
+    }
+}
+
+static __global__ void __launch_bounds__(THREADS) closest_of(cuda_rows rows, const __half *centroids,
+                                                             const float *half_square, int count, found_one *out)
+{
+    __shared__ found_one best[WARPS][SIDE];
     begin_kernel();
-    __shared__ float best[WARPS];
-    __shared__ int number[WARPS];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const float *h = row_of(rows, blockIdx.x);
-    float most = -INFINITY;
-    int which = 0;
-    for (int c = warp; c < count; c += WARPS) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * SIDE;
+    const int begin = blockIdx.x * EACH, end = begin + EACH < count ? begin + EACH : count;
+    const float *h[SIDE];
+    found_one own[SIDE];
+    CUDA_UNROLL
+    for (int r = 0; r < SIDE; r++) {
+        h[r] = row_of(rows, first + r < rows.rows ? first + r : rows.rows - 1);
+        own[r] = {-INFINITY, 0};
+    }
+    for (int c = begin + warp; c < end; c += WARPS) {
         const __half *row = centroids + (size_t)c * rows.cols;
-        float sum = 0;
-        for (int j = lane; j < rows.cols; j += 32) sum = fmaf(h[j], __half2float(row[j]), sum);
-        for (int n = 16; n; n /= 2) sum += __shfl_xor_sync(~0u, sum, n);
-        sum -= half_square[c];
-        if (sum > most) {
-            most = sum;
-            which = c;
+        float sum[SIDE] = {};
+        for (int j = 8 * lane; j < rows.cols; j += 8 * 32) {
+            float x[8];
+            load_eight(row, j, rows.cols, x);
+            CUDA_UNROLL
+            for (int r = 0; r < SIDE; r++) {
+                CUDA_UNROLL
+                for (int i = 0; i < 8; i++)
+                    if (j + i < rows.cols) sum[r] = fmaf(h[r][j + i], x[i], sum[r]);
+            }
+        }
+        CUDA_UNROLL
+        for (int r = 0; r < SIDE; r++) {
+            for (int n = 16; n; n /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], n);
+            const found_one it = {sum[r] - half_square[c], c};
+            if (it.most > own[r].most) own[r] = it;
         }
     }
     if (lane == 0) {
-        best[warp] = most;
-        number[warp] = which;
+        CUDA_UNROLL
+        for (int r = 0; r < SIDE; r++) best[warp][r] = own[r];
     }
     __syncthreads();
-    if (threadIdx.x) return;
+    const int r = threadIdx.x;
+    if (r >= SIDE || first + r >= rows.rows) return;
+    found_one most = best[0][r];
     for (int w = 1; w < WARPS; w++)
-        if (best[w] > most || (best[w] == most && number[w] < which)) {
-            most = best[w];
-            which = number[w];
-        }
-    found[blockIdx.x] = most > -INFINITY ? which : 0;
+        if (nearer(best[w][r], most)) most = best[w][r];
+    out[(size_t)(first + r) * gridDim.x + blockIdx.x] = most;
+}
+
+// A warp a row.
+static __global__ void __launch_bounds__(32) closest_of_all(const found_one *parts, int count, int32_t *found)
+{
+    begin_kernel();
+    const found_one *own = parts + (size_t)blockIdx.x * count;
+    found_one most = {-INFINITY, 0};
+    for (int i = threadIdx.x; i < count; i += 32)
+        if (nearer(own[i], most)) most = own[i];
+    for (int n = 16; n; n /= 2) {
+        const found_one other = {__shfl_xor_sync(~0u, most.most, n), __shfl_xor_sync(~0u, most.which, n)};
+        if (nearer(other, most)) most = other;
+    }
+    if (threadIdx.x == 0) found[blockIdx.x] = most.most > -INFINITY ? most.which : 0;
+}
+
+static int closest_blocks(int count)
+{
+    return (count + EACH - 1) / EACH;
+}
+
+size_t cuda_closest_scratch(int rows, int count)
+{
+    return (size_t)rows * (size_t)closest_blocks(count) * sizeof(found_one);
 }
 
 void cuda_run_closest(cuda_tape *tape, cuda_rows rows, const void *centroids, const float *half_square,
-                      int count, int32_t *found)
+                      int count, void *scratch, int32_t *found)
 {
-    if (rows.rows > 0)
-        CUDA_LAUNCH(closest, (unsigned)rows.rows, THREADS, 0, tape, rows, (const __half *)centroids,
-                    half_square, count, found);
+    if (rows.rows <= 0) return;
+    const dim3 grid((unsigned)closest_blocks(count), (unsigned)((rows.rows + SIDE - 1) / SIDE));
+    CUDA_LAUNCH(closest_of, grid, THREADS, 0, tape, rows, (const __half *)centroids, half_square, count,
+                (found_one *)scratch);
+    cuda_tape_made_none(tape);
+    CUDA_LAUNCH(closest_of_all, (unsigned)rows.rows, 32, 0, tape, (const found_one *)scratch, closest_blocks(count), found);
+    cuda_tape_made_none(tape);
 }
 
 // ---- experts ------------------------------------------------------------------------------------

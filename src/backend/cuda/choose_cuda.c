@@ -46,28 +46,41 @@ void cuda_centroids_free(dgm_backend *b, dgm_centroids **c)
     if (!*c) return;
     cudaFree((*c)->rows);
     cudaFree((*c)->half_square);
+    cudaFree((*c)->lists);
     dgm_free(*c);
     *c = NULL;
 }
 
 size_t cuda_centroids_bytes(const dgm_centroids *c)
 {
-    return (size_t)c->count * ((size_t)c->width * sizeof(uint16_t) + sizeof(float));
+    return (size_t)c->count * ((size_t)c->width * sizeof(uint16_t) + sizeof(float) +
+                               (size_t)c->list_words * sizeof(uint32_t));
+}
+
+// Bitmaps: a list of one token in 32 or more takes less than by ids, and a union is a word's work.
+dgm_status cuda_centroids_lists(dgm_backend *b, dgm_centroids *c, const uint64_t *bits, int vocabulary, dgm_error *err)
+{
+    const size_t words = ((size_t)vocabulary + 63) / 64;
+    DGM_TRY(cuda_status(cuda_use(b), "opening it", err));
+    DGM_TRY(cuda_upload(b, (void **)&c->lists, bits, (size_t)c->count * words * sizeof *bits, err));
+    c->list_words = (int)(2 * words); // the lower half of a word comes first
+    return DGM_OK;
 }
 
 dgm_bytes cuda_closest_bytes(const dgm_backend *b, int rows, int centroids)
 {
     (void)b;
-    (void)centroids;
-    return (dgm_bytes){.device = dgm_arena_cost((size_t)rows * sizeof(int32_t))};
+    return (dgm_bytes){.device = dgm_arena_cost((size_t)rows * sizeof(int32_t)) +
+                                 dgm_arena_cost(cuda_closest_scratch(rows, centroids))};
 }
 
 void cuda_closest(dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *found)
 {
     const size_t mark = dgm_arena_mark(&x->device), n = (size_t)rows.rows;
     int32_t *numbers = DGM_ARENA_ARRAY(&x->device, int32_t, n);
+    void *scratch = dgm_arena_alloc(&x->device, cuda_closest_scratch(rows.rows, c->count));
     memset(found, 0, n * sizeof *found);
-    cuda_run_closest(cuda_tape_of(x), cuda_view(rows), c->rows, c->half_square, c->count, numbers);
+    cuda_run_closest(cuda_tape_of(x), cuda_view(rows), c->rows, c->half_square, c->count, scratch, numbers);
     cuda_fetch(x, found, numbers, n * sizeof *found);
     dgm_arena_reset(&x->device, mark);
 }

@@ -74,6 +74,8 @@ struct dgm_centroids {
     void *rows;         // device: halves [count, width]
     float *half_square; // device: |C|^2 / 2
     int count, width;
+    uint32_t *lists; // device: bits [count, list_words], or NULL
+    int list_words;
 };
 
 // Alignments that were asked for and are delivered by sync.
@@ -193,6 +195,27 @@ enum {
     CUDA_WEIGHTS = 4 << 20,
     CUDA_WORKER = CUDA_SCRATCH + CUDA_RING + CUDA_BACK + CUDA_WEIGHTS + CUDA_POOL
 };
+
+// lists_cuda.c. Lists that are made for the rows of one chunk (dgm_joint).
+typedef struct cuda_joined {
+    int vocabulary, words, count;
+    size_t used, room;         // tokens of the pool
+    const dgm_candidates **of; // [count]
+    cuda_joint *lists;         // [count + 1]: the last is all of them together
+    uint32_t *bits;
+    int32_t *ids, *found, *counts;
+} cuda_joined;
+
+dgm_bytes cuda_joined_bytes(int rows, int vocabulary);
+// Memory is the worker's until the caller gives it back.
+cuda_joined cuda_open_joined(dgm_exec *x, int rows, int vocabulary);
+void cuda_clear_joined(cuda_joined *j);
+// Whether there is room for the list of these candidates, too; where it will lie; and all lists that were asked for
+// are made. The last is returned, with `together` that of all of them, which has `most` tokens at most; NULL: the
+// worker has failed.
+bool cuda_joined_fits(const cuda_joined *j, const dgm_candidates *c);
+const cuda_joint *cuda_join(cuda_joined *j, const dgm_candidates *c);
+const cuda_joint *cuda_make_joined(dgm_exec *x, cuda_joined *j, bool together, int *most);
 
 // products_cuda.c. Fills in a, a_scale and the types: quantises rows where the layer asks for it, into
 // device memory that the caller gives back.

@@ -99,6 +99,7 @@ static dgm_status describe_props(int device, dgm_backend *b, dgm_error *err)
         .encode_tokens = 3072, // what a layer leaves as halves fits the pool, and 96 tiles of 512 outputs
         .encode_tokens_recurrent = 8192,
         .gather_max = INT32_MAX, // a list costs its numbers alone
+        .keeps_lists = true,
         .usual = DGM_PRECISION_F16,
         .workers = 2, // one's host work beside the other's kernels
         .batch_tokens = 65536,

@@ -114,6 +114,8 @@ typedef struct cuda_product {
     int aligned; // rows of a begin at multiples of 16 bytes
     int paired;  // c and residual can be read and written two numbers at a time: cuda_run_product finds out
     int plain;   // so much that halves are written 16 bytes at a time: cuda_run_wide finds out
+    // NULL, or how many columns there are, n at most; w_rows has CUDA_LIST_SPARE of any row behind them.
+    const int32_t *n_found;
     int scatter; // column j of the product goes to column w_rows[j] of c
     // Groups of rows with matrices of their own: rows first[g] .. first[g + 1] - 1 are multiplied with
     // w + g * w_group (elements; bias, scales by bias_group). groups 0: one matrix.
@@ -134,6 +136,8 @@ cuda_product *cuda_last_product(cuda_tape *t, int before);
 void cuda_run_product(cuda_tape *tape, const cuda_product *p);
 // q = rows for an i8 product, zeros behind k; scale [rows], or fixed > 0 for all.
 void cuda_run_quantize(cuda_tape *tape, int8_t *q, int ldq, float *scale, cuda_rows in, float fixed);
+// Halves of rows, zeros behind them: rows of h.stride.
+void cuda_run_round(cuda_tape *tape, cuda_halves h, cuda_rows in);
 // Largest |x| of each row.
 void cuda_run_largest(cuda_tape *tape, float *out, cuda_rows in);
 
@@ -186,6 +190,24 @@ typedef struct cuda_put {
 
 void cuda_run_put(cuda_tape *tape, const cuda_put *p, const cuda_span *spans, int count);
 
+// ---- lists.cu -----------------------------------------------------------------------------------
+
+enum { CUDA_LIST_SPARE = 256 };
+
+// A list to be made: the tokens of any of the bitmaps, and some more.
+typedef struct cuda_joint {
+    const uint32_t *const *maps; // [map_count]
+    const int32_t *add;
+    int map_count, add_count;
+    uint32_t *bits; // made: [words]
+    int32_t *ids;   // made: ascending, and CUDA_LIST_SPARE zeros
+    int32_t *found; // made: how many there are
+} cuda_joint;
+
+int cuda_list_tiles(int words); // of a bitmap
+// lists [count] are in device memory; counts [count, tiles] is scratch.
+void cuda_run_join(cuda_tape *tape, const cuda_joint *lists, int count, int words, int *counts);
+
 // ---- rank.cu ------------------------------------------------------------------------------------
 
 typedef struct cuda_list {
@@ -202,7 +224,9 @@ typedef struct cuda_row_terms {
     int add_count, allowed; // allowed: there is a list of what may win
     const float *table;
     cuda_list add[CUDA_ADDITIONS], allow, deny, list, more;
-    int listed; // there is a list of candidates
+    int listed; // there is a list of candidates;
+    const int32_t *found; // NULL, or how many it has,
+    const uint32_t *bits; // and its bits
 } cuda_row_terms;
 
 enum { CUDA_PARTS = 16 };
@@ -219,15 +243,17 @@ typedef struct cuda_ranking {
     float *score;         // [rows, k]
     int32_t *token;
     float *watch_score, *log_z; // log_z [rows, parts]
+    int32_t *sizes;             // [rows] or NULL
 } cuda_ranking;
 
 void cuda_run_rank(cuda_tape *tape, const cuda_ranking *r);
 
 // ---- choose.cu ----------------------------------------------------------------------------------
 
-// found[i]: nearest of `count` centroids, halves [count, cols of rows].
+// found[i]: nearest of `count` centroids, halves [count, cols of rows]. scratch: cuda_closest_scratch bytes.
 void cuda_run_closest(cuda_tape *tape, cuda_rows rows, const void *centroids, const float *half_square,
-                      int count, int32_t *found);
+                      int count, void *scratch, int32_t *found);
+size_t cuda_closest_scratch(int rows, int count);
 
 // Which experts rows go to. place p of the sorted list is row order[p] with weight share[p]; expert j
 // owns places first[j] .. first[j + 1] - 1.

@@ -152,6 +152,19 @@ void cuda_run_quantize(cuda_tape *tape, int8_t *q, int ldq, float *scale, cuda_r
         CUDA_LAUNCH(quantize_rows, (unsigned)in.rows, THREADS, 0, tape, q, ldq, scale, in, fixed);
 }
 
+static __global__ void round_rows(cuda_halves h, cuda_rows in)
+{
+    begin_kernel();
+    const float *row = in.data + (size_t)blockIdx.x * in.stride;
+    for (int j = 2 * threadIdx.x; j < h.stride; j += 2 * THREADS)
+        put_pair(h, blockIdx.x, j, j < in.cols ? row[j] : 0.0f, j + 1 < in.cols ? row[j + 1] : 0.0f);
+}
+
+void cuda_run_round(cuda_tape *tape, cuda_halves h, cuda_rows in)
+{
+    if (in.rows > 0) CUDA_LAUNCH(round_rows, (unsigned)in.rows, THREADS, 0, tape, h, in);
+}
+
 static __global__ void largest_rows(float *out, cuda_rows in)
 {
     begin_kernel();

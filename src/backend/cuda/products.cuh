@@ -25,6 +25,7 @@ template <int high, int wide> static __device__ bool find_place(const cuda_produ
         tile -= tiles;
     }
     if (p.groups && group == p.groups) return false;
+    if (p.n_found && (int)(blockIdx.x * wide) >= *p.n_found) return false;
     out->row = begin + tile * high;
     out->rows = end - out->row < high ? end - out->row : high;
     out->col = blockIdx.x * wide;

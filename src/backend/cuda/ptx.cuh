@@ -194,6 +194,14 @@ static __device__ __forceinline__ void wait_for_others()
 #endif
 }
 
+// Of memory that nobody writes while the kernel runs and that is read once.
+static __device__ __forceinline__ uint2 load_stream(const uint2 *from)
+{
+    uint2 x;
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from));
+    return x;
+}
+
 // For kernels that have nothing to do before.
 static __device__ __forceinline__ void begin_kernel()
 {

@@ -18,12 +18,13 @@ enum { THREADS = 512, COLLECT = 1024, MOST_K = 256 };
 struct tokens {
     const int32_t *list, *more;
     int listed, count, all; // of the list, of everything
+    const uint32_t *bits;   // of the list, or NULL
 };
 
 static __device__ tokens tokens_of(const cuda_row_terms &t, int vocabulary)
 {
-    tokens s = {t.list.ids, t.more.ids, t.listed, t.list.count, vocabulary};
-    if (t.listed) s.all = t.list.count + t.more.count;
+    tokens s = {t.list.ids, t.more.ids, t.listed, t.found ? *t.found : t.list.count, vocabulary, t.bits};
+    if (t.listed) s.all = s.count + t.more.count;
     return s;
 }
 
@@ -48,7 +49,9 @@ static __device__ bool has(const int32_t *ids, int n, int32_t token)
 
 static __device__ bool may_choose(const tokens &s, int32_t token)
 {
-    return !s.listed || has(s.list, s.count, token) || has(s.more, s.all - s.count, token);
+    if (!s.listed) return true;
+    const bool there = s.bits ? s.bits[token / 32] >> token % 32 & 1 : has(s.list, s.count, token);
+    return there || has(s.more, s.all - s.count, token);
 }
 
 #define EACH(i, n) for (int i = threadIdx.x; i < (n); i += THREADS)
@@ -103,6 +106,47 @@ struct heights {
             }
         }
     }
+    // Of a list: a thread's tokens BATCH at a time, whose places and then values are on their way together.
+    enum { BATCH = 8 };
+    template <typename F>
+    static __device__ __forceinline__ void batch(const tokens &s, const float *v, int j, F f)
+    {
+        int32_t token[BATCH];
+        float x[BATCH];
+        CUDA_UNROLL
+        for (int h = 0; h < BATCH; h++) {
+            const int i = (j + h) * THREADS + (int)threadIdx.x;
+            token[h] = i < s.all ? token_at(s, i) : -1;
+        }
+        CUDA_UNROLL
+        for (int h = 0; h < BATCH; h++) x[h] = token[h] >= 0 ? v[token[h]] : -INFINITY;
+        CUDA_UNROLL
+        for (int h = 0; h < BATCH; h++)
+            if (token[h] >= 0) f(x[h], token[h]);
+    }
+    __device__ __forceinline__ void sum_list(const tokens &s, const float *logits, log_sums *l)
+    {
+        const int own = (s.all + THREADS - 1) / THREADS;
+        each = (own + STRETCHES * BATCH - 1) / (STRETCHES * BATCH) * BATCH;
+        CUDA_UNROLL
+        for (int n = 0; n < STRETCHES; n++) {
+            of[n] = -INFINITY;
+            for (int j = n * each; j < (n + 1) * each && j * THREADS < s.all; j += BATCH)
+                batch(s, logits, j, [&](float x, int32_t) {
+                    l->add(x);
+                    of[n] = fmaxf(of[n], x);
+                });
+        }
+    }
+    template <typename F>
+    __device__ __forceinline__ void list_again(const tokens &s, const float *v, float bound, F f) const
+    {
+        CUDA_UNROLL
+        for (int n = 0; n < STRETCHES; n++) {
+            if (of[n] < bound) continue;
+            for (int j = n * each; j < (n + 1) * each && j * THREADS < s.all; j += BATCH) batch(s, v, j, f);
+        }
+    }
     // f(value, token) of all tokens in stretches that reach the bound.
     template <typename F> __device__ __forceinline__ void again(const float *v, int count, float bound, F f) const
     {
@@ -122,12 +166,12 @@ struct heights {
     }
 };
 
-// *own: the largest that this thread saw; *high, of a row without a list: of stretches of all but its last tokens.
+// *own: the largest that this thread saw; *high: of its stretches, without the last tokens of a row that has no list.
 static __device__ float log_sum(const tokens &s, const float *logits, float *scratch, float *own, heights *high)
 {
     log_sums l = {-INFINITY, 0.0f};
     if (s.listed) {
-        EACH(i, s.all) l.add(logits[token_at(s, i)]);
+        high->sum_list(s, logits, &l);
     } else { // rows begin at multiples of 128 bytes
         high->sum(logits, s.all / 4, &l);
         EACH(i, s.all % 4) l.add(logits[s.all / 4 * 4 + i]);
@@ -303,7 +347,7 @@ static __device__ __forceinline__ void collect(float v, int32_t t, float bound, 
 static __device__ void best_of(const choices &c, const float *v, int k, float most, const heights &high, bool known,
                                int never, float *value, int32_t *token, int *collected, const result &out)
 {
-    const bool seen = known && !c.limited && !c.s.listed;
+    const bool seen = known && !c.limited;
     if (!known || k + never > MOST_K) {
         never = 0;
         most = -INFINITY;
@@ -321,7 +365,9 @@ static __device__ void best_of(const choices &c, const float *v, int k, float mo
     const float bound = bound_of(most, k + never, value, token);
     __syncthreads();
     const auto take = [&](float x, int32_t t) { collect(x, t, bound, value, token, collected); };
-    if (seen) {
+    if (seen && c.s.listed) {
+        high.list_again(c.s, v, bound, take);
+    } else if (seen) {
         high.again(v, c.count / 4, bound, take);
         EACH(i, c.count % 4) take(v[c.count / 4 * 4 + i], c.count / 4 * 4 + i);
     } else {
@@ -362,6 +408,7 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
     for (int p = 0; p < r.parts; p++) {
         const float *logits = r.logits[p] + (size_t)row * r.stride;
         const float sum = r.normalise ? log_sum(s, logits, scratch, &most, &high) : 0.0f;
+        if (r.sizes && threadIdx.x == 0) r.sizes[row] = s.all;
         if (r.log_z && threadIdx.x == 0) r.log_z[row * r.parts + p] = sum;
         if (threadIdx.x == 0) z[p] = sum;
         if (!r.arithmetic && r.normalise) shift -= t.lambda * r.weight[p] * sum;

@@ -17,14 +17,15 @@ static __global__ void __launch_bounds__(32 * rows * columns) multiply(cuda_prod
     T own = {};
     place t;
     next_may_start();
-    if (p.groups) wait_for_others();
+    const bool late = p.groups || p.n_found; // what is multiplied is known afterwards
+    if (late) wait_for_others();
     const bool work = find_place<T::HIGH, T::WIDE>(p, S::ELEM, &t);
     const int chunks = chunks_of(p, S::CHUNK), per_part = part_size(chunks), count = (chunks + PAIR - 1) / PAIR;
     if (work) {
         own.find_w(p, t);
         for (int s = 0; s < stages - 1 && s < count; s++) own.bring_w(tiles + s * T::STAGE);
     }
-    if (!p.groups) wait_for_others();
+    if (!late) wait_for_others();
     if (!work) return;
     own.find_a(p, t);
     const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4, warp = threadIdx.x / 32;
@@ -85,11 +86,12 @@ static bool launch(cuda_tape *tape, const cuda_product *p)
 template <typename S> static void run(cuda_tape *tape, const cuda_product *p)
 {
     const double small = tiles_per_processor(p, 32, 64), middle = tiles_per_processor(p, 64, 64);
+    if (p->n_found && cuda_run_listed(tape, p)) return;
     if (!p->groups && small < 0.3)
         cuda_run_few(tape, p);
     else if (cuda_run_wide(tape, p))
         return;
-    else if (!p->groups && (small <= 1 || (middle > 0.5 && middle <= 1)) && cuda_run_parts(tape, p))
+    else if (!p->groups && !p->n_found && (small <= 1 || (middle > 0.5 && middle <= 1)) && cuda_run_parts(tape, p))
         return;
     else if (!p->groups && tiles_per_processor(p, 128, 64) > 0.9 && launch<S, 4, 4, 2, 2, 4>(tape, p))
         return;

@@ -276,5 +276,6 @@ static inline double tiles_per_processor(const cuda_product *p, int high, int wi
 void cuda_run_few(cuda_tape *tape, const cuda_product *p);
 bool cuda_run_wide(cuda_tape *tape, const cuda_product *p);
 bool cuda_run_parts(cuda_tape *tape, const cuda_product *p);
+bool cuda_run_listed(cuda_tape *tape, const cuda_product *p); // tensor_listed.cu
 
 #endif

@@ -67,7 +67,8 @@ static __global__ void __launch_bounds__(32 * PARTS) multiply_few(cuda_product p
     __shared__ sum others[PARTS - 1][down][across][4][32];
     place t;
     next_may_start();
-    if (p.groups) wait_for_others();
+    const bool late = p.groups || p.n_found;
+    if (late) wait_for_others();
     const bool work = find_place<down * 16, across * 8>(p, S::ELEM, &t);
     const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4, part = threadIdx.x / 32;
     const int chunks = chunks_of(p, S::CHUNK), size = part_size(chunks);
@@ -88,7 +89,7 @@ static __global__ void __launch_bounds__(32 * PARTS) multiply_few(cuda_product p
         for (int j = 0; j < across; j++)
             fw[i][j] = w[j] && begin + i < end ? load_words(w[j], begin + i) : none;
     }
-    if (!p.groups) wait_for_others();
+    if (!late) wait_for_others();
     if (!work) return;
     rows_a<S, down> a[AHEAD];
     CUDA_UNROLL

@@ -131,6 +131,18 @@ template <typename T> T atomicMax(T *at, T x)
     return old;
 }
 
+inline unsigned atomicOr(unsigned *at, unsigned x)
+{
+    const unsigned old = *at;
+    *at = old | x;
+    return old;
+}
+
+inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
+}
+
 // ---- arithmetic -----------------------------------------------------------------------------------
 
 inline float __fmul_rn(float a, float b)

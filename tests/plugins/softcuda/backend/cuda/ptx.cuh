@@ -282,6 +282,11 @@ inline void wait_for_others()
     softcuda_wait_for_others();
 }
 
+inline uint2 load_stream(const uint2 *from)
+{
+    return *from;
+}
+
 inline void begin_kernel()
 {
     next_may_start();
