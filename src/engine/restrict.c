@@ -150,6 +150,11 @@ static int vectors(const dgm_translator *t)
     return t->limits.rows * dgm_model_describe(t->members[0].model)->tokens_per_step;
 }
 
+static int joint_vocabulary(const dgm_translator *t)
+{
+    return dgm_linear_rows(dgm_model_output(t->members[0].model));
+}
+
 dgm_bytes dgm_restrict_bytes(const dgm_translator *t)
 {
     dgm_bytes bytes = {0};
@@ -165,6 +170,8 @@ dgm_bytes dgm_restrict_bytes(const dgm_translator *t)
         const int count = dgm_cluster_set_count(t->clusters[i]);
         search = dgm_bytes_max(search, dgm_closest_bytes(t->backend, vectors(t), count));
     }
+    if (t->restricted == DGM_RESTRICT_CLUSTER && dgm_backend_properties(t->backend)->keeps_lists)
+        search = dgm_bytes_add(search, dgm_rank_joint_bytes(t->backend, vectors(t), joint_vocabulary(t)));
     return dgm_bytes_add(bytes, search);
 }
 
@@ -181,6 +188,7 @@ dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel 
         .max_needed = t->config.max_length + DGM_CONSTRAINT_SUBWORDS,
         .rows = vectors(t),
         .evidence = t->evidence || t->lattices,
+        .ids = t->config.count_unions,
         .no_source = t->wanted.source_tokens_off,
     };
     dgm_status st;

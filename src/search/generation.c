@@ -178,7 +178,10 @@ const dgm_candidates *dgm_words_select(dgm_search *s, int active, dgm_mat seen, 
 {
     const dgm_candidates *c =
         s->vocabsel.ops->select(&s->vocabsel, active, first, dgm_mat_rows(seen, first, rows));
-    if (begins) s->stats.candidates += (uint64_t)(c ? c->count : s->info[0]->target_vocab);
+    if (!begins) return c;
+    int size = c ? c->count : s->info[0]->target_vocab;
+    if (c && c->joint) size = s->vocabsel.ops->size(&s->vocabsel, active);
+    s->stats.candidates += (uint64_t)size;
     return c;
 }
 
@@ -376,18 +379,6 @@ dgm_status dgm_rows_run(dgm_search *s, dgm_error *err)
     return DGM_OK;
 }
 
-// Products, for the statistics.
-static void count_dots(dgm_search *s, const dgm_rank *rank)
-{
-    const uint64_t vocabulary = (uint64_t)s->info[0]->target_vocab;
-    for (int i = 0; i < rank->rows; i++) {
-        const dgm_candidates *list = rank->candidates ? rank->candidates[i] : NULL;
-        const dgm_candidates *more = list && rank->more ? rank->more[i] : NULL;
-        s->stats.dots += list ? (uint64_t)list->count : vocabulary;
-        s->stats.dots += more ? (uint64_t)more->count : 0;
-    }
-}
-
 void dgm_rank_run(dgm_search *s, const dgm_rank *what)
 {
     dgm_rank_part parts[DGM_PARTS_MAX];
@@ -402,8 +393,9 @@ void dgm_rank_run(dgm_search *s, const dgm_rank *what)
     rank.normalise = s->config.normalise;
     rank.never = s->never;
     rank.never_count = s->never_count;
+    if (!rank.sizes) rank.sizes = s->rows.sizes;
     dgm_op_rank(s->exec, &rank);
-    count_dots(s, &rank);
+    for (int i = 0; i < rank.rows; i++) s->stats.dots += (uint64_t)rank.sizes[i];
 }
 
 dgm_candidate dgm_row_end(const dgm_search *s, int row)

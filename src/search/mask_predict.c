@@ -182,6 +182,7 @@ static dgm_status run(dgm_search *s, const int32_t *active, int count, int token
     const int watched = demands ? dgm_mask_watch(s, active, count) : 0;
     dgm_rank_run(s, &(dgm_rank){.rows = hidden.rows,
                                 .candidates = subset ? m->selections : NULL,
+                                .sizes = m->sizes,
                                 .terms = m->terms,
                                 .k = k,
                                 .score = m->score,
@@ -408,6 +409,7 @@ static void lay_out(dgm_carve *c, dgm_search *s)
     m->rank = DGM_CARVE(c, int, longest);
     m->terms = DGM_CARVE(c, dgm_terms, tokens);
     m->selections = DGM_CARVE(c, const dgm_candidates *, tokens);
+    m->sizes = DGM_CARVE(c, int32_t, tokens);
     m->score = DGM_CARVE(c, float, tokens * (size_t)s->k);
     m->token = DGM_CARVE(c, int32_t, tokens * (size_t)s->k);
     m->watch = DGM_CARVE(c, int32_t, tokens * DGM_MASK_WATCH);

@@ -53,6 +53,7 @@ struct dgm_masks {
     // of the wanted positions of a call
     dgm_terms *terms;                  // [tokens]
     const dgm_candidates **selections; // [tokens]
+    int32_t *sizes;                    // [tokens]: of rank
     float *score;                      // [tokens, k]
     int32_t *token;                    // [tokens, k]
     int32_t *watch;                    // [tokens, DGM_MASK_WATCH]

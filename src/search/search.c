@@ -219,6 +219,7 @@ static void lay_rows(dgm_carve *c, dgm_rows *r, const dgm_search *s)
     r->base = DGM_CARVE(c, float, all);
     r->more = DGM_CARVE(c, const dgm_candidates *, all);
     r->candidates = DGM_CARVE(c, const dgm_candidates *, all);
+    r->sizes = DGM_CARVE(c, int32_t, all);
     r->watch = DGM_CARVE(c, int32_t, all);
     r->watch_score = DGM_CARVE(c, float, all);
     r->score = DGM_CARVE(c, float, all *k);

@@ -133,6 +133,7 @@ typedef struct dgm_rows {
     float *base; // where terms are alike: then the first are those of all
     const dgm_candidates **candidates;
     const dgm_candidates **more; // of single rows, beside their lists
+    int32_t *sizes;              // of rank: how many candidates a row had
     int32_t *watch;
     float *watch_score; // of the end symbol
     float *score;       // [capacity * vectors, k]

@@ -13,6 +13,9 @@
 //               matters) has no use for bits: its list is decoded into place, and the few tokens
 //               that the sentence needs are merged
 //
+// A device that keeps the lists (dgm_centroids_lists) is told the centroids and the few tokens that the sentence needs,
+// and makes the union itself: select then touches no list at all. That is for clusters alone.
+//
 // Where both sides have one vocabulary, a sentence also needs its source's own tokens: a name is
 // copied subword by subword, and no cluster knows the subwords of a name that it has not seen. That is half
 // a percent more candidates and a third fewer misses (docs/results/CLUSTERS.md).
@@ -53,6 +56,9 @@ typedef struct cluster {
     dgm_candidates *candidates;  // [sentences]
     int32_t *pool;               // lists of a step
     size_t pool_size, pool_used; // in ids
+    dgm_joint *joints;           // [sentences]: what a device makes of its own lists; NULL: lists are made here
+    int32_t *which;              // [rows]: their centroids
+    int which_used;
     dgm_candidates *more;        // [rows]
     int32_t *more_ids;           // [rows, DGM_MORE_MAX]
 } cluster;
@@ -131,6 +137,7 @@ static void look(dgm_vocabsel *v, dgm_mat hidden)
     if (x->set_count == 1)
         dgm_op_closest(x->exec, dgm_cluster_set_centroids(x->sets[0]), hidden, x->nearest);
     x->pool_used = 0;
+    x->which_used = 0;
 }
 
 // The nearest centroids of a sentence's rows, in its own set. A row's answer does not depend on the
@@ -170,11 +177,53 @@ static int merge(const cluster *x, int active, int32_t centroid, int32_t *ids)
     return n;
 }
 
+// The sentence's centroids, each once.
+static const dgm_candidates *select_joint(cluster *x, int active, const int32_t *nearest, int rows)
+{
+    const dgm_cluster_set *own = x->sets[x->set_of[active]];
+    const int before = x->first_of[x->set_of[active]];
+    dgm_joint *joint = &x->joints[active];
+    int32_t *which = x->which + x->which_used;
+    int64_t most = x->few_count[active];
+    int n = 0;
+    for (int i = 0; i < rows; i++) {
+        if (seen_before(nearest, i)) continue;
+        which[n++] = nearest[i];
+        most += dgm_cluster_set_length(own, nearest[i]);
+        set_bit(x->used, before + nearest[i]);
+    }
+    x->which_used += n;
+    *joint = (dgm_joint){.centroids = dgm_cluster_set_centroids(own),
+                         .which = which,
+                         .which_count = n,
+                         .add = x->few + (size_t)active * FEW,
+                         .add_count = x->few_count[active]};
+    x->candidates[active] =
+        (dgm_candidates){.joint = joint, .count = most < x->targets ? (int)most : x->targets};
+    return &x->candidates[active];
+}
+
+static int size(dgm_vocabsel *v, int active)
+{
+    cluster *x = v->data;
+    const dgm_candidates *c = &x->candidates[active];
+    if (!c->joint) return c->count;
+    uint64_t *bits = of_active(x, x->bits, active);
+    memset(bits, 0, x->words * sizeof *bits);
+    for (int i = 0; i < c->joint->which_count; i++)
+        dgm_cluster_set_mark(x->sets[x->set_of[active]], c->joint->which[i], bits);
+    int n = 0;
+    const uint64_t *needed = of_active(x, x->needed, active);
+    for (size_t w = 0; w < x->words; w++) n += __builtin_popcountll((bits[w] | needed[w]) & ~x->never[w]);
+    return n;
+}
+
 static const dgm_candidates *select_cluster(dgm_vocabsel *v, int active, int first, dgm_mat hidden)
 {
     cluster *x = v->data;
     const int32_t *nearest = nearest_of(x, active, first, hidden);
     const int before = x->first_of[x->set_of[active]];
+    if (x->joints && x->few_count[active] >= 0) return select_joint(x, active, nearest, hidden.rows);
     if (hidden.rows == 1 && x->mode == DGM_CLUSTER_ALONE && x->few_count[active] >= 0) {
         int32_t *ids = x->pool + x->pool_used;
         set_bit(x->used, before + nearest[0]);
@@ -252,6 +301,8 @@ static void close_cluster(dgm_vocabsel *v)
     dgm_free(x->used);
     dgm_free(x->candidates);
     if (x->pool) dgm_pages_release(x->pool, x->pool_size * sizeof *x->pool);
+    dgm_free(x->joints);
+    dgm_free(x->which);
     dgm_free(x->more);
     dgm_free(x->more_ids);
     dgm_free(x);
@@ -264,6 +315,7 @@ static const dgm_vocabsel_ops ops = {.name = "cluster",
                                      .look = look,
                                      .select = select_cluster,
                                      .more = more,
+                                     .size = size,
                                      .leave = leave,
                                      .close = close_cluster};
 
@@ -301,6 +353,10 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->first_of = dgm_calloc((size_t)x->set_count + 1, sizeof *x->first_of);
     for (int i = 0; x->first_of && i < x->set_count; i++)
         x->first_of[i + 1] = x->first_of[i] + dgm_cluster_set_count(x->sets[i]);
+    bool joint = x->mode == DGM_CLUSTER_ALONE && !x->limits.ids;
+    for (int i = 0; i < x->set_count; i++) joint = joint && dgm_cluster_set_kept(x->sets[i]);
+    if (joint) x->joints = dgm_calloc(sentences, sizeof *x->joints);
+    x->which = dgm_calloc(rows, sizeof *x->which);
     const size_t centroids = x->first_of ? (size_t)x->first_of[x->set_count] : 0;
     x->few = dgm_malloc(sentences * FEW * sizeof *x->few);
     x->few_count = dgm_calloc(sentences, sizeof *x->few_count);
@@ -314,7 +370,7 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     const bool good = x->few && x->few_count && x->always && x->never && x->bits && x->needed &&
                       (!lexical || x->listed) && x->set_of && x->first_of &&
                       (x->mode != DGM_CLUSTER_INTERSECT || x->allowed) && x->nearest && x->used && x->candidates &&
-                      x->more && x->more_ids && x->pool;
+                      (!joint || x->joints) && x->which && x->more && x->more_ids && x->pool;
     return good ? DGM_OK : dgm_no_memory(err);
 }
 

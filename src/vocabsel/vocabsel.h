@@ -43,6 +43,8 @@ typedef struct dgm_vocabsel_ops {
     // Further candidates of one row, behind the token it ends with (negative: none yet), valid
     // until it is asked for the same row of a generation again; NULL: none.
     const dgm_candidates *(*more)(dgm_vocabsel *v, int active, int row, int32_t last);
+    // How many candidates the last selection of the sentence has, exactly. NULL: what it says.
+    int (*size)(dgm_vocabsel *v, int active);
     void (*leave)(dgm_vocabsel *v, int active);
     void (*close)(dgm_vocabsel *v);
 } dgm_vocabsel_ops;
@@ -83,6 +85,7 @@ typedef struct dgm_vocabsel_limits {
     int sentences, max_source, max_needed;
     int rows; // of a generation; 0: nobody will ask for more candidates of a row
     bool evidence; // sentences may come with evidence or lattices: lists of any length up to the vocabulary
+    bool ids;       // somebody looks at the ids of candidates: they are never joint (dgm_joint)
     bool no_source; // tokens of the source are no candidates by themselves
 } dgm_vocabsel_limits;
 
@@ -114,7 +117,7 @@ dgm_status dgm_cluster_set_open_block(dgm_cluster_set **s, dgm_backend *b, const
                                       int block, int width, dgm_error *err);
 void dgm_cluster_set_close(dgm_cluster_set **s); // sets NULL; accepts NULL inside
 int dgm_cluster_set_count(const dgm_cluster_set *s);
-size_t dgm_cluster_set_bytes(const dgm_cluster_set *s); // of the packed centroids
+size_t dgm_cluster_set_bytes(const dgm_cluster_set *s); // of the packed centroids, and lists that the device keeps
 // The tokens of one centroid as bits [(targets + 63) / 64], added to what is set.
 void dgm_cluster_set_mark(const dgm_cluster_set *s, int centroid, uint64_t *bits);
 
