@@ -328,6 +328,8 @@ static void open_bench(bench *b, const char *path, const dgm_tensor *t, dgm_prec
     dgm_bytes bytes = dgm_rank_bytes(b->backend, b->rows, 1, b->vocabulary);
     bytes = dgm_bytes_add(
         bytes, dgm_rank_bytes(b->backend, b->rows, 1, dgm_cluster_set_count(b->set)));
+    bytes = dgm_bytes_add(bytes, dgm_closest_bytes(b->backend, b->rows, dgm_cluster_set_count(b->set)));
+    bytes = dgm_bytes_add(bytes, dgm_rank_joint_bytes(b->backend, b->rows, b->vocabulary));
     bytes = dgm_bytes_add(bytes, dgm_bytes_both(1 << 22));
     bytes.device += dgm_exec_mat_bytes(b->backend, b->rows, b->width);
     check(dgm_exec_open(b->backend, bytes, &b->exec, &err), &err);
@@ -349,7 +351,8 @@ static void open_bench(bench *b, const char *path, const dgm_tensor *t, dgm_prec
     b->rank = (dgm_rank){.parts = &b->part, .part_count = 1, .normalise = true, .rows = b->rows,
                          .k = b->beam + 1, .terms = terms,
                          .score = calloc(rows * k, sizeof(float)),
-                         .token = calloc(rows * k, sizeof(int32_t))};
+                         .token = calloc(rows * k, sizeof(int32_t)),
+                         .sizes = calloc(rows, sizeof(int32_t))};
 }
 
 // Vectors near centroids drawn at random: every step has its own lists.
@@ -410,16 +413,19 @@ static int turn(bench *b, const uint16_t *centroids, dgm_rng *rng, double (*step
 // Shares of the vocabulary: of a sentence's list, of the union over the sentences.
 static void count_shares(const bench *b, double *list, double *all)
 {
-    char *seen = calloc((size_t)b->vocabulary, 1);
-    uint64_t sum = 0, joint = 0;
+    const size_t words = ((size_t)b->vocabulary + 63) / 64;
+    uint64_t *seen = calloc(words, sizeof *seen), sum = 0, joint = 0;
+    if (!seen) die("out of memory", NULL);
     for (int i = 0; i < b->sentences; i++) {
         const dgm_candidates *c = b->lists[i * b->beam];
-        sum += (uint64_t)c->count;
-        for (int k = 0; k < c->count; k++) {
-            joint += !seen[c->ids[k]];
-            seen[c->ids[k]] = 1;
-        }
+        sum += (uint64_t)b->rank.sizes[i * b->beam];
+        const int32_t *ids = c->joint ? c->joint->add : c->ids;
+        for (int k = 0; k < (c->joint ? c->joint->add_count : c->count); k++)
+            seen[ids[k] >> 6] |= (uint64_t)1 << (ids[k] & 63);
+        for (int k = 0; c->joint && k < c->joint->which_count; k++)
+            dgm_cluster_set_mark(b->set, c->joint->which[k], seen);
     }
+    for (size_t w = 0; w < words; w++) joint += (uint64_t)__builtin_popcountll(seen[w]);
     *list = (double)sum / b->sentences / b->vocabulary;
     *all = (double)joint / b->vocabulary;
     free(seen);
