@@ -16,14 +16,20 @@ enum { HEAD = 1 << 15, WEIGHTS = 1 << 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static _Alignas(64) uint8_t file[HEAD + WEIGHTS];
+    static _Alignas(64) uint8_t file[HEAD + WEIGHTS], numbers[HEAD]; // numbers: what lies behind a head
+    static size_t head = HEAD;                                       // of the last input
     static const char *const lines[] = {"a cat", "3 dogs."};
     dgm_settings s;
     dgm_translator *t = NULL;
     dgm_results *r = NULL;
     if (size > HEAD) return 0;
+    if (!file[1 + HEAD]) {
+        for (size_t i = 0; i < sizeof file; i++) file[i] = (uint8_t)(i * 31 % 61); // small numbers of every type
+        memcpy(numbers, file, sizeof numbers);
+    }
     memcpy(file, data, size);
-    for (size_t i = size; i < sizeof file; i++) file[i] = (uint8_t)(i * 31 % 61); // small numbers of every type
+    if (head > size) memcpy(file + size, numbers + size, head - size);
+    head = size;
     dgm_settings_default(&s);
     s.workspace = 64 << 20;
     s.max_length = 8;
