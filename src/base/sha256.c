@@ -21,6 +21,15 @@ static uint32_t turn(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
+// One round: d and h are what changes.
+static inline void mix(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f, uint32_t g, uint32_t *h,
+                       uint32_t word)
+{
+    const uint32_t t1 = *h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + word;
+    *d += t1;
+    *h = t1 + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void add_block(uint32_t h[8], const uint8_t *p)
 {
     uint32_t w[64];
@@ -32,18 +41,19 @@ static void add_block(uint32_t h[8], const uint8_t *p)
         const uint32_t s1 = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
-    uint32_t v[8]; // a to h
-    memcpy(v, h, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        const uint32_t s1 = turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25);
-        const uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        const uint32_t t1 = v[7] + s1 + choice + K[i] + w[i];
-        const uint32_t s0 = turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22);
-        const uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + s0 + majority;
+    // Names go round instead of values: eight rounds, and each is back in its place.
+    uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], last = h[7];
+    for (int i = 0; i < 64; i += 8) {
+        mix(a, b, c, &d, e, f, g, &last, K[i] + w[i]);
+        mix(last, a, b, &c, d, e, f, &g, K[i + 1] + w[i + 1]);
+        mix(g, last, a, &b, c, d, e, &f, K[i + 2] + w[i + 2]);
+        mix(f, g, last, &a, b, c, d, &e, K[i + 3] + w[i + 3]);
+        mix(e, f, g, &last, a, b, c, &d, K[i + 4] + w[i + 4]);
+        mix(d, e, f, &g, last, a, b, &c, K[i + 5] + w[i + 5]);
+        mix(c, d, e, &f, g, last, a, &b, K[i + 6] + w[i + 6]);
+        mix(b, c, d, &e, f, g, last, &a, K[i + 7] + w[i + 7]);
     }
+    const uint32_t v[8] = {a, b, c, d, e, f, g, last};
     for (int i = 0; i < 8; i++) h[i] += v[i];
 }
 
