@@ -23,9 +23,11 @@ static dgm_status name_token(dgm_tokenizer_reading *r, json_int_t id, const char
     return DGM_OK;
 }
 
-// How many ids there are: one more than the largest.
+// How many ids there are: one more than the largest. Those between without a token are kept as unused ones, but a file
+// of a few bytes does not get memory for millions of them.
 static dgm_status count_ids(const dgm_tokenizer_reading *r, int *count, dgm_error *err)
 {
+    enum { HOLES = 100000 };
     json_int_t largest = -1;
     const json_t *vocab = json_object_get(r->model, "vocab"), *added = json_object_get(r->json, "added_tokens");
     if (json_is_array(vocab)) largest = (json_int_t)json_array_size(vocab) - 1;
@@ -41,6 +43,9 @@ static dgm_status count_ids(const dgm_tokenizer_reading *r, int *count, dgm_erro
     }
     DGM_FAIL_IF(largest < 1 || largest >= DGM_SPEC_VOCAB_MAX, err, DGM_ERR_FORMAT,
                 "model.vocab has no tokens, or ids above %d", DGM_SPEC_VOCAB_MAX - 1);
+    const size_t tokens = json_array_size(vocab) + json_object_size(vocab) + json_array_size(added);
+    DGM_FAIL_IF((size_t)largest > 2 * tokens + HOLES, err, DGM_ERR_FORMAT, "ids up to %d, but only %zu tokens",
+                (int)largest, tokens);
     *count = (int)largest + 1;
     return DGM_OK;
 }

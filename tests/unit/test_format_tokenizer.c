@@ -251,6 +251,16 @@ static void test_refused(void **state)
     refuse_json("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}",
                 "model: type 'WordPiece' is not supported; Unigram and BPE are");
     refuse_json("{\"model\":{\"type\":\"BPE\",\"vocab\":[[\"a\",0]]}}", "model.vocab is no list of a BPE model");
+    // A few bytes do not get memory for millions of ids; holes of a size that files have are let through.
+    refuse_json("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":16000000},\"merges\":[]}}",
+                "ids up to 16000000, but only 2 tokens");
+    refuse_json("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0]]},"
+                "\"added_tokens\":[{\"id\":100005,\"content\":\"b\"}]}",
+                "ids up to 100005, but only 2 tokens");
+    refuse_json("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":16777216},\"merges\":[]}}",
+                "model.vocab has no tokens, or ids above 16777215");
+    refuse_json("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":90000},\"merges\":[]}}",
+                "pre_tokenizer: BPE needs ByteLevel or Metaspace, not 'null'");
     refuse_json("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]}}",
                 "pre_tokenizer: BPE needs ByteLevel or Metaspace, not 'null'");
     refuse_json("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[\"a\"]},"
