@@ -506,6 +506,9 @@ typedef struct dgm_result {
     size_t ngram_count;
     // Of a route from "auto" (route.h): the language that was found, valid as long as the route. Otherwise NULL.
     const char *language;
+    // Between which languages the model translated that wrote it, the last one of a route, valid as long as its
+    // translator; NULL where the model does not say.
+    const char *source_code, *target_code;
 } dgm_result;
 
 typedef struct dgm_results {

@@ -60,6 +60,12 @@ DGM_API dgm_status dgm_evidence_decode(dgm_translator *t, const dgm_line *lines,
                                        int (*take)(void *cookie, const dgm_evidence *evidence),
                                        void *cookie, dgm_error *error);
 
+// The same of lines that say their directions (NULL: they do not), with the system of each.
+DGM_API dgm_status dgm_evidence_decode_directed(dgm_translator *t, const dgm_line *lines,
+                                                const dgm_direction *directions, size_t count, size_t nbest,
+                                                int (*take)(void *cookie, const dgm_evidence *evidence),
+                                                void *cookie, dgm_error *error);
+
 // Other weights for the lines submitted from now on; no call may be under way.
 DGM_API dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *lmbr, dgm_error *error);
 

@@ -31,6 +31,15 @@ typedef struct dgm_route_list {
 DGM_API dgm_status dgm_routes_find(dgm_route_list **list, dgm_error *error);
 DGM_API void dgm_routes_free(dgm_route_list **list);
 
+// ---- files for one direction --------------------------------------------------------------------
+
+// Of "en-de=FILE", a file for lines from English to German, as dgm_settings.terms and phrase_system have them, the path
+// alone; of "FILE" the text itself.
+DGM_API const char *dgm_directed_path(const char *text);
+// Items of "en-de=FILE,fr-de=FILE", one a call: the next one from *list on, which moves. *item: NULL behind the last;
+// dgm_string_free.
+DGM_API dgm_status dgm_directed_item(const char **list, char **item, dgm_error *error);
+
 // ---- translating ------------------------------------------------------------------------------
 
 typedef struct dgm_route_options {
@@ -48,7 +57,8 @@ typedef struct dgm_route_options {
     const dgm_member *members;
     size_t member_count;
     // 1, with models alone: every line says its direction (dgm_input.direction), and goes through a third language
-    // where the models do not have it; what it leaves out is source and target, which may be NULL. Default 0.
+    // where the models do not have it; what it leaves out is source and target, which may be NULL. With source "auto"
+    // the language of a line that says none, or "auto", is found out. Default 0.
     int32_t direction_later;
 } dgm_route_options;
 

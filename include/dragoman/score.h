@@ -40,6 +40,10 @@ typedef struct dgm_pair_scores {
 DGM_API dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
                                    dgm_pair_scores **scores, dgm_error *error);
 
+// The same with a direction for each pair, of a model that has several: as dgm_input.direction.
+DGM_API dgm_status dgm_score_directed_pairs(dgm_translator *t, const dgm_pair *pairs, const dgm_direction *directions,
+                                            size_t count, dgm_pair_scores **scores, dgm_error *error);
+
 // The same of tokens, as the vocabularies spell them: all that the encoder reads (dgm_input.tokens), and the
 // translation without its end symbol. Of a model that wants languages before a translation the first are these, and
 // have no score.
@@ -58,6 +62,21 @@ DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);
 // that made the results. A line with a translation that t cannot score stays as it is.
 DGM_API dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
                               dgm_results *results, dgm_error *error);
+// Several such models at once, for results in one direction or in many: every line is ranked by those that are for its
+// own (dgm_result.source_code and target_code, of the last step of a route). A line for which there is none stays as it
+// is.
+typedef struct dgm_reranker {
+    size_t size;
+    dgm_translator *translator; // with direction_later where it is asked about several directions
+    float weight;
+    // NULL: for all lines; "en-de": for those between these languages.
+    const char *direction;
+    // 1: also for those alone whose direction its model translates, and it scores each in that. 0: it scores all of
+    // them in its own.
+    int32_t directed;
+} dgm_reranker;
+DGM_API dgm_status dgm_rerank_by(const dgm_reranker *rerankers, size_t count, const dgm_line *sources,
+                                 dgm_results *results, dgm_error *error);
 // Keeps the best `most` translations of every line, at least one.
 DGM_API void dgm_results_trim(dgm_results *results, size_t most);
 

@@ -245,25 +245,30 @@ static bool ends_in(dgm_text name, const char *end)
     return true;
 }
 
+dgm_status dgm_glossary_parse(dgm_glossary *g, const char *path, dgm_text data, const char *source,
+                              const char *targets, dgm_error *err)
+{
+    dgm_text name = dgm_text_of(path);
+    dgm_status st;
+    if (ends_in(name, ".gz")) name.size -= 3;
+    if (data.size >= 3 && memcmp(data.data, "\xef\xbb\xbf", 3) == 0) data.data += 3, data.size -= 3;
+    if (ends_in(name, ".csv"))
+        st = dgm_glossary_csv(g, data, source, targets, err);
+    else if (ends_in(name, ".tbx") || ends_in(name, ".xml"))
+        st = dgm_glossary_tbx(g, data, source, targets, err);
+    else
+        st = dgm_glossary_tsv(g, data, source, targets, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", path);
+    return st;
+}
+
 dgm_status dgm_glossary_read(dgm_glossary *g, const char *path, const char *source,
                              const char *targets, dgm_error *err)
 {
     dgm_writer w = {0};
-    dgm_text name = dgm_text_of(path);
-    if (ends_in(name, ".gz")) name.size -= 3;
     dgm_status st = dgm_lines_collect(path, &w, err);
-    if (st == DGM_OK) {
-        dgm_text data = {w.size ? (const char *)w.data : "", w.size};
-        if (data.size >= 3 && memcmp(data.data, "\xef\xbb\xbf", 3) == 0)
-            data.data += 3, data.size -= 3;
-        if (ends_in(name, ".csv"))
-            st = dgm_glossary_csv(g, data, source, targets, err);
-        else if (ends_in(name, ".tbx") || ends_in(name, ".xml"))
-            st = dgm_glossary_tbx(g, data, source, targets, err);
-        else
-            st = dgm_glossary_tsv(g, data, source, targets, err);
-        if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", path);
-    }
+    if (st == DGM_OK)
+        st = dgm_glossary_parse(g, path, (dgm_text){w.size ? (const char *)w.data : "", w.size}, source, targets, err);
     dgm_writer_free(&w);
     return st;
 }

@@ -168,7 +168,7 @@ static dgm_status read_document(tbx *t, dgm_error *err)
 {
     DGM_TRY(dgm_xml_walk(t->data, take, t, err));
     if (t->words.failed || t->status.failed) return dgm_no_memory(err);
-    DGM_FAIL_IF(t->pairs == 0, err, DGM_ERR_FORMAT, "no concept has terms in '%s' and '%s'", t->source, t->target);
+    DGM_FAIL_IF(t->pairs == 0, err, DGM_ERR_UNSUPPORTED, "no concept has terms in '%s' and '%s'", t->source, t->target);
     return DGM_OK;
 }
 

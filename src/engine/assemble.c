@@ -559,9 +559,20 @@ void dgm_line_count(dgm_translator *t, const dgm_line_state *line)
     t->mended += (line->flags & DGM_LINE_MENDED) != 0;
 }
 
+// The direction that the line had.
+static void take_direction(const dgm_line_state *line, dgm_result *out)
+{
+    const dgm_translator *t = line->job->translator;
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    const int *direction = line->other ? line->direction : t->direction;
+    if (direction[0] >= 0 && l->count[0]) out->source_code = l->code[0][direction[0]];
+    if (direction[1] >= 0 && l->count[1]) out->target_code = l->code[1][direction[1]];
+}
+
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)
 {
     dgm_error error;
+    take_direction(line, out);
     out->source_tokens = line->source_tokens;
     out->pieces = (uint32_t)line->pieces.count;
     out->status = line->status;

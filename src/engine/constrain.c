@@ -43,11 +43,7 @@ static dgm_status open_keeper(dgm_keeper **out, const char *pattern, dgm_error *
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     if (s->keep && s->keep[0]) DGM_TRY(open_keeper(&t->keep, s->keep, err));
-    for (int i = 0; i < DGM_TERMS_MAX && s->terms[i]; i++) {
-        if (!t->glossary) DGM_TRY(dgm_glossary_open(&t->glossary, err));
-        DGM_TRY(dgm_glossary_read(t->glossary, s->terms[i], t->source_code, t->target_code, err));
-    }
-    return DGM_OK;
+    return dgm_terms_open(t, s, err);
 }
 
 void dgm_constrain_close(dgm_translator *t)
@@ -55,7 +51,7 @@ void dgm_constrain_close(dgm_translator *t)
     if (t->keep) regfree(&t->keep->regex);
     dgm_free(t->keep);
     t->keep = NULL;
-    dgm_glossary_close(&t->glossary);
+    dgm_terms_close(t);
     dgm_surfaces_close(&t->surfaces);
     dgm_usual_close(&t->usual);
 }
@@ -114,7 +110,8 @@ dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_inpu
     d->from_right = !input->lattice && order == DGM_ORDER_R2L;
     d->from_both = !input->lattice && order == DGM_ORDER_BIDIRECTIONAL;
     d->inside_lattice = input->lattice != NULL;
-    d->active = t->glossary || t->keep || input->constraints_size ||
+    d->glossary = t->glossary;
+    d->active = t->terms || t->keep || input->constraints_size ||
                 (d->from_right && (input->prefix_size || input->prefix_token_count));
     d->prefix = (dgm_text){input->prefix, input->prefix ? input->prefix_size : 0};
     if (!input->constraints || !input->constraints_size) return DGM_OK;
@@ -232,14 +229,14 @@ static dgm_status add_pattern(dgm_demander *d, dgm_pattern_kind kind, int term, 
 
 static dgm_text variant(const dgm_demander *d, const dgm_want *w, size_t i)
 {
-    if (w->entry >= 0) return dgm_glossary_variant(d->t->glossary, w->entry, i);
+    if (w->entry >= 0) return dgm_glossary_variant(d->glossary, w->entry, i);
     if (w->count == 0) return w->text;
     return dgm_demands_text(&d->demands, d->demands.variants[w->first + i]);
 }
 
 static size_t variant_count(const dgm_demander *d, const dgm_want *w)
 {
-    if (w->entry >= 0) return dgm_glossary_variant_count(d->t->glossary, w->entry);
+    if (w->entry >= 0) return dgm_glossary_variant_count(d->glossary, w->entry);
     return w->count ? w->count : 1;
 }
 
@@ -359,8 +356,8 @@ static dgm_status want_glossary(dgm_demander *d, size_t index, dgm_text text, dg
 {
     dgm_glossary_hit hit = {0};
     const size_t before = d->want_count;
-    while (dgm_glossary_find(d->t->glossary, text, &hit)) {
-        bool known = demanded(d, dgm_glossary_source(d->t->glossary, hit.entry));
+    while (dgm_glossary_find(d->glossary, text, &hit)) {
+        bool known = demanded(d, dgm_glossary_source(d->glossary, hit.entry));
         for (size_t i = before; i < d->want_count && !known; i++)
             known = d->wants[i].entry == hit.entry;
         const dgm_want w = {.entry = hit.entry};
@@ -432,9 +429,9 @@ static dgm_status find_places(dgm_demander *d, dgm_text text, dgm_error *err)
         }
     }
     dgm_glossary_hit hit = {0};
-    while (d->t->glossary && dgm_glossary_find(d->t->glossary, text, &hit)) {
+    while (d->glossary && dgm_glossary_find(d->glossary, text, &hit)) {
         const dgm_want w = {.entry = hit.entry};
-        if (!demanded(d, dgm_glossary_source(d->t->glossary, hit.entry)))
+        if (!demanded(d, dgm_glossary_source(d->glossary, hit.entry)))
             DGM_TRY(add_place(d, text, hit.begin, hit.end, &w, err));
     }
     return DGM_OK;
@@ -444,7 +441,7 @@ dgm_status dgm_demander_switch(dgm_demander *d, dgm_text written, dgm_text part,
                                dgm_error *err)
 {
     *switched = false;
-    if (!d->active || (!d->t->glossary && d->demands.count == 0)) return DGM_OK;
+    if (!d->active || (!d->glossary && d->demands.count == 0)) return DGM_OK;
     DGM_TRY(find_places(d, written, err));
     dgm_spliced_clear(out);
     for (size_t i = 0; i < d->place_count; i++) {
@@ -478,10 +475,17 @@ static dgm_status want_kept(dgm_demander *d, dgm_text text, dgm_error *err)
     return DGM_OK;
 }
 
-bool dgm_constrain_claims(const dgm_translator *t, dgm_text text, size_t begin, size_t end)
+dgm_status dgm_demander_direct(dgm_demander *d, const int direction[2], bool other, dgm_error *err)
 {
+    return dgm_terms_of(d->t, direction, other, &d->glossary, err);
+}
+
+bool dgm_constrain_claims(const dgm_line_state *line, dgm_text text, size_t begin, size_t end)
+{
+    const dgm_translator *t = line->job->translator;
+    const dgm_glossary *g = line->glossary;
     dgm_glossary_hit hit = {0};
-    while (t->glossary && dgm_glossary_find(t->glossary, text, &hit))
+    while (g && dgm_glossary_find(g, text, &hit))
         if (hit.begin < end && hit.end > begin) return true;
     for (size_t from = 0; t->keep && from < text.size;) {
         regmatch_t m = {(regoff_t)from, (regoff_t)text.size};
@@ -514,7 +518,7 @@ static dgm_status constrain_piece(dgm_demander *d, dgm_line_state *line, size_t 
     dgm_error why;
     d->want_count = 0;
     DGM_TRY(want_demands(d, line, index, text, err));
-    if (d->t->glossary) DGM_TRY(want_glossary(d, index, text, err));
+    if (d->glossary) DGM_TRY(want_glossary(d, index, text, err));
     if (d->t->keep) DGM_TRY(want_kept(d, text, err));
     const int beginning = d->from_right ? piece->prefix_count : 0;
     while (d->want_count > 0 || beginning > 0) {
@@ -559,6 +563,7 @@ static void report_absent(dgm_demander *d, const dgm_line_state *line)
 dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces, const int32_t *tokens,
                             dgm_error *err)
 {
+    line->glossary = d->glossary;
     if (!d->active) return DGM_OK;
     if (d->demands.count) report_absent(d, line);
     for (size_t i = 0; i < line->pieces.count; i++) {

@@ -29,6 +29,7 @@ typedef struct dgm_term_place {
 typedef struct dgm_demander {
     const dgm_translator *t;
     bool active; // something may be demanded of this line
+    const dgm_glossary *glossary; // of its direction; NULL: none
     bool from_right; // the model writes the last word first,
     bool from_both;  // or pairs from both ends
     bool inside_lattice; // of the line: it says what a translation may hold, whatever the model reads
@@ -62,6 +63,8 @@ void dgm_demander_free(dgm_demander *d);
 // borrowed from d until the next line.
 dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_input *input,
                               uint32_t *flags, dgm_error *err);
+// Its direction is known (other: it is not the translator's): whose glossaries it has.
+dgm_status dgm_demander_direct(dgm_demander *d, const int direction[2], bool other, dgm_error *err);
 // When a part of it is encoded (`written` as in the line, `part` in the case that the model sees, of the same
 // length): the part with terms in place of their source words; *switched: it has some. A term that either vocabulary
 // cannot spell stays away.

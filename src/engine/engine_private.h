@@ -40,6 +40,8 @@ typedef struct dgm_loaded {
 } dgm_loaded;
 
 typedef struct dgm_worker dgm_worker;
+typedef struct dgm_encoded dgm_encoded;
+typedef struct dgm_line_state dgm_line_state;
 typedef struct dgm_text_stage dgm_text_stage;
 typedef struct dgm_dictionary dgm_dictionary;
 typedef struct dgm_keeper dgm_keeper;
@@ -91,16 +93,16 @@ struct dgm_translator {
     bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
     dgm_dictionary *dictionary; // NULL: none
     uint64_t unknown_words, unknown_translated; // replaced, by the dictionary; guarded by lock
-    struct dgm_glossary *glossary;              // settings.terms; NULL: none
+    struct dgm_glossary *glossary;   // settings.terms of the translator's direction; NULL: none
+    struct dgm_term_files *terms;    // the files, for lines of other directions; NULL: none
     dgm_keeper *keep;                           // settings.keep; NULL: none
     dgm_surfaces *surfaces; // of the target vocabulary; NULL until a line needs them (lock)
     struct dgm_usual *usual; // what words become, for terms; likewise
     int activations;        // dgm_activations
     bool merging;
     bool evidence;         // lines may have some
-    struct dgm_phrases *phrases;   // who gives it to the others; NULL: nobody
-    dgm_gguf *phrase_file;         // whose subwords these phrases are made of; NULL: of words
-    dgm_vocab *phrase_subwords[2]; // of source and target
+    struct dgm_phrase_part *phrases; // [phrase_count] who gives it to the others, by directions
+    int phrase_count;
     dgm_lmbr_weights lmbr; // what becomes of it
     int lmbr_order;
     bool lmbr_ngrams; // results hold them
@@ -178,7 +180,15 @@ dgm_status dgm_asked_line(const dgm_translator *t, const dgm_asked *line, dgm_er
 // of a text?
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_constrain_close(dgm_translator *t);
-bool dgm_constrain_claims(const dgm_translator *t, dgm_text text, size_t begin, size_t end);
+bool dgm_constrain_claims(const dgm_line_state *line, dgm_text text, size_t begin, size_t end);
+// terms.c: glossaries of settings.terms by directions. of: that of a line (other: its direction is not the
+// translator's); *out NULL: there is none.
+dgm_status dgm_terms_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+void dgm_terms_close(dgm_translator *t);
+// Has an item of settings.terms something for a direction?
+dgm_status dgm_terms_fit(const char *item, const char *source, const char *target, bool *fit, dgm_error *err);
+dgm_status dgm_terms_of(const dgm_translator *t, const int direction[2], bool other, const struct dgm_glossary **out,
+                        dgm_error *err);
 
 // direction.c: the translator's direction, before settings are resolved; a line's (*other: not the
 // translator's); the one that a token before a source means, false if none.
@@ -202,8 +212,14 @@ dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_
 // means. lmbr_default and lmbr_set are public.
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
-// The phrase-based system that gives evidence, when the languages are known.
+
+// phrase_systems.c: those that give evidence, when the languages are known. for: that of a direction of the first
+// model's languages (-1: not known); NULL: there is none. fits: is one of settings.phrase_system for a direction? By
+// what the setting says, and its files; NULL: a language that nobody knows.
 dgm_status dgm_phrases_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+void dgm_phrases_drop(dgm_translator *t);
+struct dgm_phrases *dgm_phrases_for(const dgm_translator *t, const int direction[2]);
+dgm_status dgm_phrases_fit(const char *systems, const char *source, const char *target, bool *fit, dgm_error *err);
 
 // unknown.c: what becomes of unknown words; changes config.allow_unk and config.alignment.
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
@@ -234,8 +250,6 @@ void dgm_restrict_close(dgm_translator *t);
 // configuration: fills batch, batch_tokens, limits and config.sentences.
 dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
-typedef struct dgm_encoded dgm_encoded;
-typedef struct dgm_line_state dgm_line_state;
 
 // vocabulary.c
 dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
@@ -329,6 +343,7 @@ struct dgm_line_state {
     bool guarded; // something in it is protected: it may be translated again, and is not told before
     dgm_length_rule lengths;
     int clusters;                        // which of the translator's
+    const struct dgm_glossary *glossary; // of its direction; NULL: none
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
     dgm_evidence_ngram *ngrams;          // the same for the result; NULL: not wanted
     size_t ngram_count;

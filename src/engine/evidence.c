@@ -68,51 +68,6 @@ dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *l, dgm_error *err)
     return DGM_OK;
 }
 
-// ---- the phrase-based system -------------------------------------------------------------------
-
-// Languages that either side does not name fit.
-static dgm_status check_languages(const dgm_translator *t, const dgm_phrasal_options *o,
-                                  dgm_error *err)
-{
-    const char *const theirs[2] = {o->source, o->target};
-    const char *const ours[2] = {t->source_code, t->target_code};
-    for (int side = 0; side < 2; side++)
-        DGM_FAIL_IF(theirs[side] && ours[side][0] && !dgm_language_matches(theirs[side], ours[side]),
-                    err, DGM_ERR_ARGUMENT, "the phrase-based system translates %s '%s', the model %s '%s'",
-                    side ? "into" : "from", theirs[side], side ? "into" : "from", ours[side]);
-    return DGM_OK;
-}
-
-static dgm_status open_phrases(dgm_translator *t, const dgm_settings *s, dgm_phrasal_options *o,
-                               dgm_error *err)
-{
-    o->lattice = s->evidence_kind && strcmp(s->evidence_kind, "lattice") == 0;
-    o->nbest = o->lattice ? 1 : s->evidence_nbest;
-    o->distinct = 1;
-    DGM_TRY(check_languages(t, o, err));
-    if (o->subwords) {
-        DGM_TRY(dgm_modelfile_open(&t->phrase_file, o->subwords, err));
-        for (int side = 0; side < 2; side++)
-            DGM_TRY(dgm_vocabulary_load(t->phrase_file, side ? DGM_TARGET : DGM_SOURCE,
-                                        &t->phrase_subwords[side], NULL, err));
-    }
-    const dgm_vocab *const subwords[2] = {t->phrase_subwords[0], t->phrase_subwords[1]};
-    return dgm_phrases_open(&t->phrases, o, subwords, err);
-}
-
-dgm_status dgm_phrases_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
-{
-    dgm_phrasal_file *file = NULL;
-    dgm_phrasal_options o;
-    if (!dgm_wants_phrases(s)) return DGM_OK;
-    DGM_TRY(dgm_phrasal_file_open(&file, s->phrase_system, err));
-    dgm_phrasal_file_options(file, &o);
-    const dgm_status st = open_phrases(t, s, &o, err);
-    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", s->phrase_system);
-    dgm_phrasal_file_close(&file);
-    return st;
-}
-
 // ---- subwords ----------------------------------------------------------------------------------
 
 static dgm_status append(dgm_evidence_maker *m, const int32_t *ids, size_t count, dgm_error *err)
@@ -298,7 +253,7 @@ static dgm_status ask_phrases(dgm_evidence_maker *m, const dgm_line_state *line,
     const size_t skip = line->pieces.items[0].begin;
     const dgm_text text = {line->text + skip, line->size - skip};
     const double begin = dgm_thread_time();
-    const dgm_status st = dgm_phrases_say(m->t->phrases, text, &m->said, words, err);
+    const dgm_status st = dgm_phrases_say(m->phrases, text, &m->said, words, err);
     m->decoded++;
     m->decode_seconds += dgm_thread_time() - begin;
     *e = dgm_candidate_list_evidence(&m->said);
@@ -335,7 +290,7 @@ dgm_status dgm_evidence_line(dgm_evidence_maker *m, const dgm_evidence *e, dgm_l
     dgm_status st = DGM_OK;
     if (e->lattice)
         st = dgm_lattice_parse(&words, (dgm_text){e->lattice, e->lattice_size}, 1, NULL, err);
-    else if (e->count == 0 && m->t->phrases)
+    else if (e->count == 0 && m->phrases)
         st = ask_phrases(m, line, &own, &words, err);
     if (st == DGM_OK && (words || own.count)) st = make_rows(m, &own, words, line, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY && (e->lattice || words))

@@ -18,6 +18,7 @@ typedef struct dgm_word_subwords {
 // Buffers of one submit call. Start with all zero but t.
 typedef struct dgm_evidence_maker {
     const dgm_translator *t;
+    struct dgm_phrases *phrases; // who is asked about the line at hand; NULL: nobody
     dgm_posteriors posteriors;
     dgm_word_subwords known;
     dgm_tokens tokens;

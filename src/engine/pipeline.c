@@ -283,7 +283,7 @@ static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *
 // What comes with a line and says how the whole of its translation must look leaves it as it is.
 static bool is_free(const prepare *p, const dgm_input *input)
 {
-    return !input->evidence && !p->t->phrases && !input->lattice && !(input->prefix && input->prefix_size) &&
+    return !input->evidence && !p->evidence.phrases && !input->lattice && !(input->prefix && input->prefix_size) &&
            !(input->constraints && input->constraints_size);
 }
 
@@ -312,6 +312,8 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
         p->other = true;
         language = -1; // the frame has it
     }
+    DGM_TRY(dgm_demander_direct(&p->demander, p->direction, p->other, err));
+    p->evidence.phrases = dgm_phrases_for(p->t, p->direction);
     line->other = p->other;
     memcpy(line->direction, p->direction, sizeof line->direction);
     DGM_TRY(dgm_restrict_line(p->t, p->direction, p->other, &line->clusters, err));
@@ -390,9 +392,10 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     if (input->evidence)
         DGM_TRY(dgm_sized_take(&evidence, sizeof evidence, input->evidence, "dgm_evidence",
                                "dgm_evidence_default", err));
+    p->evidence.phrases = dgm_phrases_for(p->t, p->t->direction);
     DGM_TRY(dgm_demander_begin(&p->demander, p->t, &with, &line->flags, err));
     dgm_status st = with.tokens ? dgm_tokens_line(p->t, p->out, line, &with, &why) : encode_line(p, line, &with, &why);
-    if (st == DGM_OK && line->left && (input->evidence || p->t->phrases))
+    if (st == DGM_OK && line->left && (input->evidence || p->evidence.phrases))
         st = dgm_evidence_line(&p->evidence, &evidence, line, &why);
     if (st == DGM_OK)
         st = dgm_demander_end(&p->demander, line, line->pieces.count ? p->out->pieces + line->first : NULL,
@@ -568,7 +571,7 @@ dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err
     const size_t threads = 1 + (size_t)dgm_text_threads(t);
     // Evidence is read with the help of words that lines before it had: in one thread, unless making
     // it takes longer by far.
-    const size_t lines = t->phrases                      ? PHRASE_LINES
+    const size_t lines = t->phrase_count                 ? PHRASE_LINES
                          : t->evidence && job->line_count ? job->line_count
                                                          : PART_LINES;
     preparing all = {.job = job,

@@ -57,7 +57,7 @@ int dgm_text_threads(const dgm_translator *t)
 {
     if (t->text) return t->text->count;
     const bool device = !dgm_backend_properties(t->backend)->host_memory;
-    return t->phrases ? t->threads : dgm_text_suits(t->threads, dgm_cpu_count(), device);
+    return t->phrase_count ? t->threads : dgm_text_suits(t->threads, dgm_cpu_count(), device);
 }
 
 void dgm_text_take(dgm_translator *t, dgm_line_state *line)
@@ -228,10 +228,10 @@ static dgm_status find_protected(const dgm_line_state *line, size_t i, const dgm
     const dgm_text text = source_of(line, i);
     DGM_TRY(dgm_protect_find(p, text, found, err));
     size_t kept = 0;
-    for (size_t k = 0; (t->glossary || t->keep) && k < found->count; k++)
-        if (!dgm_constrain_claims(t, text, found->items[k].begin, found->items[k].end))
+    for (size_t k = 0; (line->glossary || t->keep) && k < found->count; k++)
+        if (!dgm_constrain_claims(line, text, found->items[k].begin, found->items[k].end))
             found->items[kept++] = found->items[k];
-    if (t->glossary || t->keep) found->count = kept;
+    if (line->glossary || t->keep) found->count = kept;
     return dgm_grow(&s->kept, &s->kept_cap, found->count, sizeof *s->kept, err);
 }
 

@@ -13,7 +13,6 @@
 #include "engine/engine_private.h"
 #include "format/modelfile.h"
 #include "model/range.h"
-#include "phrase/phrase_evidence.h"
 
 // First element of a string array of the file, or "".
 static void first_string(const dgm_gguf *file, const char *key, char *out, size_t size)
@@ -502,9 +501,7 @@ void dgm_close(dgm_translator **t)
     dgm_dictionary_close(&p->dictionary);
     dgm_constrain_close(p);
     dgm_restrict_close(p);
-    dgm_phrases_close(&p->phrases);
-    for (int side = 0; side < 2; side++) dgm_vocab_close(&p->phrase_subwords[side]);
-    dgm_gguf_close(&p->phrase_file);
+    dgm_phrases_drop(p);
     free_weights(p);
     dgm_free(p);
 }

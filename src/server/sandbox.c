@@ -23,6 +23,7 @@
 #endif
 
 #include "base/mem.h"
+#include "format/directed.h"
 #include "server/server_private.h"
 
 // ---- files ----------------------------------------------------------------------------------------
@@ -307,6 +308,18 @@ static dgm_status add_folder_of(path_list *l, const char *path, dgm_error *err)
     return add(l, folder, err);
 }
 
+// "en-de=FILE,fr-de=FILE".
+static dgm_status add_systems(path_list *l, const char *systems, dgm_error *err)
+{
+    for (dgm_text item; systems && (item = dgm_directed_next(&systems)).size;) {
+        char *own = dgm_strndup(item.data, item.size);
+        const dgm_status st = own ? add_folder_of(l, dgm_directed_read(own).name, err) : dgm_no_memory(err);
+        dgm_free(own);
+        DGM_TRY(st);
+    }
+    return DGM_OK;
+}
+
 static dgm_status list_paths(const dgm_server *s, path_list *l, dgm_error *err)
 {
     const dgm_server_options *o = &s->options;
@@ -316,10 +329,10 @@ static dgm_status list_paths(const dgm_server *s, path_list *l, dgm_error *err)
     if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) DGM_TRY(add_folder_of(l, self, err));
     if (o->models_dir) DGM_TRY(add(l, o->models_dir, err));
     DGM_TRY(add_folder_of(l, o->api_keys, err));
-    DGM_TRY(add_folder_of(l, s->settings.phrase_system, err));
+    DGM_TRY(add_systems(l, s->settings.phrase_system, err));
     DGM_TRY(add_folder_of(l, s->settings.dictionary, err));
     for (size_t i = 0; i < DGM_TERMS_MAX && s->settings.terms[i]; i++)
-        DGM_TRY(add_folder_of(l, s->settings.terms[i], err));
+        DGM_TRY(add_folder_of(l, dgm_directed_read(s->settings.terms[i]).name, err));
     for (size_t i = 0; i < dgm_pool_files(s); i++)
         DGM_TRY(add_folder_of(l, dgm_pool_file(s, i), err));
     return DGM_OK;

@@ -32,6 +32,7 @@ typedef struct pair_state {
     size_t lead_at; // of pairs of tokens: what the model wants before the target
     bool lead;
     int steps; // that write it and its end
+    float length_penalty; // of its direction
 } pair_state;
 
 // Everything of one call.
@@ -191,10 +192,36 @@ static dgm_status encode_tokens(scoring *s, const dgm_token_pair *pair, pair_sta
     return add_target(s, scratch->ids + skip, scratch->count - skip, out, err);
 }
 
-static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out, dgm_writer *clean,
-                              dgm_tokens *scratch, dgm_error *err)
+// Tokens before the target, where its direction is not the translator's.
+static dgm_status add_lead(scoring *s, const int *direction, pair_state *out, dgm_error *err)
 {
-    bool repaired = false;
+    const dgm_model_info *m = s->model;
+    const size_t count = (size_t)m->target_prefix_count;
+    if (!direction || m->languages->tags[DGM_TARGET] == 0) return DGM_OK;
+    DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + count, sizeof *s->tokens, err));
+    out->lead = true;
+    out->lead_at = s->token_count;
+    memcpy(s->tokens + s->token_count, m->target_prefix, count * sizeof *s->tokens);
+    s->token_count += count;
+    dgm_languages_tokens(m->languages, DGM_TARGET, direction,
+                         s->tokens + s->token_count - m->languages->tags[DGM_TARGET]);
+    return DGM_OK;
+}
+
+// asked: the pair's direction; NULL: the translator's.
+static dgm_status encode_pair(scoring *s, const dgm_pair *pair, const dgm_direction *asked, pair_state *out,
+                              dgm_writer *clean, dgm_tokens *scratch, dgm_error *err)
+{
+    bool repaired = false, other = false;
+    int own[2];
+    const int *direction = NULL;
+    if (asked) DGM_TRY(dgm_direction_line(s->t, asked, own, &other, err));
+    if (other) direction = own;
+    if (other) {
+        dgm_length_rule rule;
+        DGM_TRY(dgm_direction_lengths(s->t, own, &rule, err));
+        out->length_penalty = rule.length_penalty;
+    }
     size_t skip = 0;
     const dgm_translator *t = s->t;
     clean->size = 0;
@@ -205,17 +232,18 @@ static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out,
     text = dgm_text_trim((dgm_text){text.data + skip, text.size - skip});
     DGM_TRY(dgm_vocab_encode(t->source, text, scratch, err));
     out->source_at = s->token_count;
-    DGM_TRY(dgm_source_frame(t, NULL, language, scratch->ids, scratch->count, &s->tokens, &s->token_count,
+    DGM_TRY(dgm_source_frame(t, direction, language, scratch->ids, scratch->count, &s->tokens, &s->token_count,
                              &s->token_cap, err));
     const size_t count = s->token_count - out->source_at;
     DGM_TRY(check_source(s, count, err));
     out->source_count = (int)count;
+    DGM_TRY(add_lead(s, direction, out, err));
     return encode_target(s, (dgm_text){pair->target.data, pair->target.size}, out, clean, scratch, err);
 }
 
-// tokens: NULL, or the pairs as tokens.
-static dgm_status encode_all(scoring *s, const dgm_pair *pairs, const dgm_token_pair *tokens, size_t count,
-                             dgm_error *err)
+// tokens: NULL, or the pairs as tokens; directions: of the pairs, or NULL.
+static dgm_status encode_all(scoring *s, const dgm_pair *pairs, const dgm_direction *directions,
+                             const dgm_token_pair *tokens, size_t count, dgm_error *err)
 {
     dgm_writer clean = {0};
     dgm_tokens scratch = {0};
@@ -223,8 +251,10 @@ static dgm_status encode_all(scoring *s, const dgm_pair *pairs, const dgm_token_
     int steps = 1;
     for (size_t i = 0; st == DGM_OK && i < count; i++) {
         dgm_error why;
+        s->pairs[i].length_penalty = s->t->config.length_penalty;
         const dgm_status one = tokens ? encode_tokens(s, &tokens[i], &s->pairs[i], &scratch, &why)
-                                      : encode_pair(s, &pairs[i], &s->pairs[i], &clean, &scratch, &why);
+                                      : encode_pair(s, &pairs[i], directions ? &directions[i] : NULL, &s->pairs[i], &clean,
+                                                    &scratch, &why);
         dgm_pair_score *item = &s->items[i];
         item->status = one;
         if (one == DGM_OK) {
@@ -521,13 +551,13 @@ static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_scor
     out->log_z = s->t->config.normalise ? log_z : NULL;
     out->token_count = n;
     out->sum = (float)sum;
-    out->score = dgm_length_normalise(out->sum, (int)n, s->t->config.length_penalty);
+    out->score = dgm_length_normalise(out->sum, (int)n, p->length_penalty);
     return DGM_OK;
 }
 
 // One of pairs and tokens is NULL.
-static dgm_status score_all(dgm_translator *t, const dgm_pair *pairs, const dgm_token_pair *tokens, size_t count,
-                            dgm_pair_scores **out, dgm_error *err)
+static dgm_status score_all(dgm_translator *t, const dgm_pair *pairs, const dgm_direction *directions,
+                            const dgm_token_pair *tokens, size_t count, dgm_pair_scores **out, dgm_error *err)
 {
     *out = NULL;
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many pairs in one call");
@@ -550,7 +580,7 @@ static dgm_status score_all(dgm_translator *t, const dgm_pair *pairs, const dgm_
         goto done;
     }
     s.items = box->items;
-    DGM_TRY_GOTO(st, encode_all(&s, pairs, tokens, count, err), done);
+    DGM_TRY_GOTO(st, encode_all(&s, pairs, directions, tokens, count, err), done);
     s.scores = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.scores);
     s.log_z = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.log_z);
     if (!s.scores || !s.log_z) {
@@ -583,11 +613,17 @@ done:
 dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
                            dgm_pair_scores **out, dgm_error *err)
 {
-    return score_all(t, pairs, NULL, count, out, err);
+    return score_all(t, pairs, NULL, NULL, count, out, err);
+}
+
+dgm_status dgm_score_directed_pairs(dgm_translator *t, const dgm_pair *pairs, const dgm_direction *directions,
+                                    size_t count, dgm_pair_scores **out, dgm_error *err)
+{
+    return score_all(t, pairs, directions, NULL, count, out, err);
 }
 
 dgm_status dgm_score_token_pairs(dgm_translator *t, const dgm_token_pair *pairs, size_t count, dgm_pair_scores **out,
                                  dgm_error *err)
 {
-    return score_all(t, NULL, pairs, count, out, err);
+    return score_all(t, NULL, NULL, pairs, count, out, err);
 }

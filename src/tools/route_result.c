@@ -181,6 +181,8 @@ dgm_status dgm_route_compose(dgm_results *first, size_t line, dgm_results *secon
     out->translations = NULL;
     out->count = 0;
     out->flags |= b->flags | kept->flags;
+    out->source_code = b->source_code;
+    out->target_code = b->target_code;
     out->ngrams = b->ngrams; // of its evidence
     out->ngram_count = b->ngram_count;
     b->ngrams = NULL;

@@ -153,7 +153,7 @@ static const glossary_case cases[] = {
      "</termSec><termSec><term><![CDATA[KFZ]]></term></termSec></langSec></conceptEntry></tbx:tbx>",
      "car=Auto/KFZ;", DGM_OK},
     {dgm_glossary_tbx, TBX("<termEntry>" LANG("en", TERM("a")) "</termEntry>"),
-     "no concept has terms in 'en' and 'de-DE'", DGM_ERR_FORMAT},
+     "no concept has terms in 'en' and 'de-DE'", DGM_ERR_UNSUPPORTED},
     {dgm_glossary_tbx, "<a>\n<b>\n</a>", "line 3: </a> closes no open element", DGM_ERR_FORMAT},
     {dgm_glossary_tbx, "<a>\n<b/>\n", "line 3: <a> is never closed", DGM_ERR_FORMAT},
     {dgm_glossary_tbx, "<a>\n&nbsp;</a>", "line 2: unknown entity '&nbsp;'", DGM_ERR_FORMAT},
