@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/sized.h"
+#include "format/directed.h"
 #include "format/languages.h"
 #include "tools/route_private.h"
 
@@ -42,15 +43,16 @@ dgm_translator *dgm_route_translator(const dgm_route *route, size_t index)
 
 static dgm_status check_features(const dgm_route *r, const dgm_settings *s, bool pivot, dgm_error *err)
 {
-    const char *names[9];
+    const char *names[12];
     dgm_feature_query q = {.size = sizeof q, .features = names, .models = DGM_MODELS_ANY};
     if (pivot) names[q.count++] = "pivot";
-    if (r->among) names[q.count++] = "source-auto";
+    if (r->among || r->detect) names[q.count++] = "source-auto";
     if (r->direction_later) names[q.count++] = "directions";
     if (s->terms[0]) names[q.count++] = "terms";
     if (s->evidence) names[q.count++] = "lmbr";
     if (s->phrase_system) names[q.count++] = "evidence";
     if (s->lattices) names[q.count++] = "lattice";
+    if (r->legs[0].member_count > 1) names[q.count++] = "ensemble";
     DGM_FAIL_IF(pivot && s->alignment == DGM_ALIGN_TOKENS, err, DGM_ERR_ARGUMENT,
                 "alignment of tokens cannot go through a third language, whose tokens the two models cut differently: "
                 "ask for words");
@@ -127,7 +129,7 @@ static dgm_status check_members(const dgm_route *r, const dgm_route_options *o, 
             for (size_t m = 0; m < r->legs[k].member_count && !used; m++)
                 used = strcmp(r->legs[k].members[m].path, o->members[i].path) == 0;
         DGM_FAIL_IF(!used, err, DGM_ERR_ARGUMENT, "%.200s translates none of the steps from %.40s to %.40s",
-                    o->members[i].path, o->source, o->target);
+                    o->members[i].path, o->source ? o->source : "any language", o->target ? o->target : "any language");
     }
     return DGM_OK;
 }
@@ -138,8 +140,11 @@ static dgm_status read_glossaries(dgm_route *r, const dgm_settings *s, dgm_error
     for (size_t i = 0; i < r->way_count; i++) {
         dgm_route_way *w = &r->ways[i];
         for (int k = 0; w->second >= 0 && k < DGM_TERMS_MAX && s->terms[k]; k++) {
+            const char *path = dgm_directed_read(s->terms[k]).name;
+            if (!dgm_directed_fits(s->terms[k], w->entry->source, w->entry->target)) continue;
             if (!w->glossary) DGM_TRY(dgm_glossary_open(&w->glossary, err));
-            DGM_TRY(dgm_glossary_read(w->glossary, s->terms[k], w->entry->source, w->entry->target, err));
+            const dgm_status st = dgm_glossary_read(w->glossary, path, w->entry->source, w->entry->target, err);
+            if (st != DGM_ERR_UNSUPPORTED || r->way_count == 1) DGM_TRY(st); // it may have others
         }
     }
     return DGM_OK;
@@ -177,8 +182,34 @@ static void first_step(const dgm_route *r, dgm_settings *s)
     s->phrase_system = NULL;
 }
 
+// Of several ways, those that a phrase-based system is not for go without.
+static dgm_status choose_systems(const dgm_route *r, const dgm_direction *one, dgm_settings *s, bool *any,
+                                 dgm_error *err)
+{
+    bool fit = true;
+    if (!s->phrase_system || !s->phrase_system[0]) return DGM_OK;
+    if (one && r->way_count > 1) DGM_TRY(dgm_phrases_fit(s->phrase_system, one->source, one->target, &fit, err));
+    if (!fit) s->phrase_system = NULL;
+    *any |= fit;
+    return DGM_OK;
+}
+
+// Of several ways, a glossary that has nothing for this one's languages may have something for the others'.
+static dgm_status choose_terms(const dgm_route *r, const dgm_direction *one, dgm_settings *s, dgm_error *err)
+{
+    int kept = 0;
+    for (int i = 0; i < DGM_TERMS_MAX && s->terms[i]; i++) {
+        bool fit = true;
+        if (one && r->way_count > 1) DGM_TRY(dgm_terms_fit(s->terms[i], one->source, one->target, &fit, err));
+        if (fit) s->terms[kept++] = s->terms[i];
+    }
+    while (kept < DGM_TERMS_MAX) s->terms[kept++] = NULL;
+    return DGM_OK;
+}
+
 static dgm_status open_legs(dgm_route *r, const dgm_settings *settings, dgm_error *err)
 {
+    bool systems = false;
     for (int i = 0; i < r->leg_count; i++) {
         const dgm_route_leg *leg = &r->legs[i];
         dgm_settings s = *settings;
@@ -189,11 +220,15 @@ static dgm_status open_legs(dgm_route *r, const dgm_settings *settings, dgm_erro
         s.direction_later = !one;
         if (leg->step != DGM_STEP_ONLY) memset(s.terms, 0, sizeof s.terms);
         if (leg->step == DGM_STEP_FIRST) first_step(r, &s);
+        DGM_TRY(choose_systems(r, one ? &d : NULL, &s, &systems, err));
+        DGM_TRY(choose_terms(r, one ? &d : NULL, &s, err));
         for (dgm_route_way *w = r->ways; w < r->ways + r->way_count; w++)
             for (int step = 0; step < 2; step++)
                 if ((step ? w->second : w->first) == i) w->directed[step] = !one && w->entry;
         DGM_TRY(dgm_open_ensemble(&r->legs[i].t, leg->members, leg->member_count, &s, err));
     }
+    DGM_FAIL_IF(settings->phrase_system && settings->phrase_system[0] && !systems, err, DGM_ERR_ARGUMENT,
+                "%.200s: the phrase-based system is for none of the directions", settings->phrase_system);
     return DGM_OK;
 }
 
@@ -215,8 +250,10 @@ static dgm_status open_route(dgm_route *r, const dgm_route_options *o, const dgm
     DGM_TRY(lay_out(r, o, s->terms[0] != NULL, err));
     DGM_TRY(check_members(r, o, err));
     for (size_t i = 0; i < r->way_count; i++) pivot = pivot || r->ways[i].second >= 0;
-    if (o->source && strcmp(o->source, "auto") == 0) DGM_TRY(list_languages(r, err));
-    if (r->direction_later && o->source && !(r->source = dgm_strdup(o->source))) return dgm_no_memory(err);
+    const bool found = o->source && strcmp(o->source, "auto") == 0;
+    r->detect = found && r->direction_later;
+    if (found && !r->detect) DGM_TRY(list_languages(r, err));
+    if (r->direction_later && o->source && !found && !(r->source = dgm_strdup(o->source))) return dgm_no_memory(err);
     if (r->direction_later && o->target && !(r->target = dgm_strdup(o->target))) return dgm_no_memory(err);
     r->nbest = s->nbest > 0 ? s->nbest : 1;
     r->pivot_nbest = o->pivot_nbest > 0 ? o->pivot_nbest : 1;

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sized.h"
-#include "text/detect.h"
 #include "tools/route_private.h"
 
 static void free_job(dgm_route_job *job)
@@ -26,6 +25,7 @@ static void free_job(dgm_route_job *job)
     dgm_results *own = job->box ? &job->box->pub : NULL;
     dgm_results_free(&own);
     dgm_free(job->groups);
+    dgm_free(job->said);
     dgm_free(job);
 }
 
@@ -38,27 +38,20 @@ static dgm_status way_of(const dgm_route *r, dgm_text text, size_t *way, const c
     *way = 0;
     *language = NULL;
     if (!r->among) return DGM_OK;
-    dgm_language_candidate found[DGM_DETECT_MOST];
-    dgm_writer clean = {0};
-    const dgm_status st = dgm_utf8_repair(text, &clean, NULL, err);
-    size_t count = 0;
-    if (st == DGM_OK && clean.size)
-        count = dgm_detect_language((dgm_text){(const char *)clean.data, clean.size}, r->among, r->among_count, found);
-    dgm_writer_free(&clean);
-    for (size_t i = 0; count && i < r->among_count; i++)
-        if (strcmp(r->among[i], found[0].code) == 0) {
+    DGM_TRY(dgm_route_language(text, r->among, r->among_count, language, err));
+    for (size_t i = 0; *language && i < r->among_count; i++)
+        if (r->among[i] == *language) {
             *way = i;
-            *language = r->among[i];
             break;
         }
-    return st;
+    return DGM_OK;
 }
 
 // The direction of a line where lines say theirs.
 static dgm_direction line_direction(const dgm_route *r, const dgm_input *in)
 {
     dgm_direction d = in->direction ? *in->direction : (dgm_direction){NULL, NULL};
-    if (!d.source || !d.source[0]) d.source = r->source;
+    if (!d.source || !d.source[0] || (r->detect && strcmp(d.source, "auto") == 0)) d.source = r->source;
     if (!d.target || !d.target[0]) d.target = r->target;
     return d;
 }
@@ -93,8 +86,22 @@ static dgm_status take_input(const dgm_input *inputs, size_t i, dgm_input *own, 
     return DGM_OK;
 }
 
+// The way of a line that says its direction, or a part of it.
+static dgm_status way_said(dgm_route_job *job, const dgm_input *in, size_t line, dgm_text text,
+                           dgm_route_detector *known, size_t *way, dgm_error *err)
+{
+    const dgm_route *r = job->route;
+    dgm_direction *d = &job->said[line];
+    bool same = false;
+    *d = line_direction(r, in);
+    if (r->detect && !d->source)
+        DGM_TRY(dgm_route_detect(r, known, text, d, &job->box->items[line].language, &same, err));
+    *way = same ? r->way_count : way_asked(r, *d);
+    return DGM_OK;
+}
+
 // Sorts the lines into groups; those that go nowhere get their results.
-static dgm_status sort_lines(dgm_route_job *job, const dgm_input *inputs, dgm_error *err)
+static dgm_status sort_lines(dgm_route_job *job, const dgm_input *inputs, dgm_route_detector *known, dgm_error *err)
 {
     dgm_route *r = job->route;
     for (size_t i = 0; i < job->count; i++) {
@@ -103,7 +110,7 @@ static dgm_status sort_lines(dgm_route_job *job, const dgm_input *inputs, dgm_er
         DGM_TRY(take_input(inputs, i, &in, err));
         const dgm_text text = {in.text ? in.text : "", in.text ? in.text_size : 0};
         if (r->direction_later)
-            way = way_asked(r, line_direction(r, &in));
+            DGM_TRY(way_said(job, &in, i, text, known, &way, err));
         else
             DGM_TRY(way_of(r, text, &way, &job->box->items[i].language, err));
         if (way == r->way_count) {
@@ -125,17 +132,14 @@ static dgm_status submit_group(dgm_route_job *job, size_t way, const dgm_input *
     dgm_route_group *g = &job->groups[way];
     if (g->count == 0) return DGM_OK;
     dgm_input *own = dgm_calloc(g->count, sizeof *own);
-    dgm_direction *said = dgm_calloc(g->count, sizeof *said);
     if (w->second >= 0) g->kept = dgm_calloc(g->count, sizeof *g->kept);
-    dgm_status st = own && said && (g->kept || w->second < 0) ? DGM_OK : dgm_no_memory(err);
+    dgm_status st = own && (g->kept || w->second < 0) ? DGM_OK : dgm_no_memory(err);
     for (size_t k = 0; st == DGM_OK && k < g->count; k++) {
         st = take_input(inputs, g->lines[k], &own[k], err);
-        said[k] = line_direction(r, &own[k]);
-        own[k].direction = w->directed[0] ? &w->direction[0] : r->direction_later ? &said[k] : NULL;
+        own[k].direction = w->directed[0] ? &w->direction[0] : r->direction_later ? &job->said[g->lines[k]] : NULL;
         if (st == DGM_OK && w->second >= 0) st = dgm_route_keep(w, &own[k], &g->kept[k], err);
     }
     if (st == DGM_OK) st = dgm_submit(r->legs[w->first].t, own, g->count, &g->job, err);
-    dgm_free(said);
     dgm_free(own);
     return st;
 }
@@ -155,8 +159,12 @@ dgm_status dgm_route_submit(dgm_route *route, const dgm_input *inputs, size_t co
         st = dgm_submit(route->legs[0].t, inputs, count, &job->plain, err);
     } else {
         job->groups = dgm_calloc(route->way_count, sizeof *job->groups);
-        st = job->groups ? dgm_route_box(count, &job->box, err) : dgm_no_memory(err);
-        if (st == DGM_OK) st = sort_lines(job, inputs, err);
+        if (route->direction_later) job->said = dgm_calloc(count + 1, sizeof *job->said);
+        const bool room = job->groups && (job->said || !route->direction_later);
+        dgm_route_detector known = {0};
+        st = room ? dgm_route_box(count, &job->box, err) : dgm_no_memory(err);
+        if (st == DGM_OK) st = sort_lines(job, inputs, &known, err);
+        dgm_route_detector_free(&known);
         for (size_t i = 0; st == DGM_OK && i < route->way_count; i++) st = submit_group(job, i, inputs, err);
     }
     if (st == DGM_OK) return DGM_OK;

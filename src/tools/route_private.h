@@ -48,6 +48,7 @@ struct dgm_route {
     int pivot_nbest, nbest;
     bool direction_later; // the first way is that of all directions which the models have
     char *source, *target; // of lines that do not say theirs; NULL: not known
+    bool detect;           // the source is found out where a line does not say it
 };
 
 // Of a line, whose caller may free it by the time the first step is done: what the last one must write.
@@ -77,10 +78,32 @@ struct dgm_route_job {
     dgm_results_box *box;
     size_t count, stayed; // lines; those that are in the target language already
     dgm_route_group *groups; // [ways]
+    dgm_direction *said;     // [count] where lines say their directions, with what was found
     double begin;
     dgm_status status; // of second steps that could not begin; dgm_route_wait says why
     dgm_error error;
 };
+
+// What lines into a language may be in: all that the route translates into it, and it.
+typedef struct dgm_route_sources {
+    char target[64]; // as a line names it; "": any
+    const char **among;
+    size_t count;
+    const char *into; // the target as the models write it, also the last of `among`; NULL: any
+} dgm_route_sources;
+
+// route_detect.c: every target that lines of a job name, once. Free also what failed.
+typedef struct dgm_route_detector {
+    dgm_route_sources *items;
+    size_t count, cap;
+} dgm_route_detector;
+void dgm_route_detector_free(dgm_route_detector *d);
+// The language of a text among these; NULL: nothing is known, as of one without letters.
+dgm_status dgm_route_language(dgm_text text, const char *const *among, size_t count, const char **language,
+                              dgm_error *err);
+// Fills d->source of a line that does not say it; *same: it is in the target language already.
+dgm_status dgm_route_detect(const dgm_route *r, dgm_route_detector *known, dgm_text text, dgm_direction *d,
+                            const char **language, bool *same, dgm_error *err);
 
 // routes.c: does a model file translate in this direction, by its languages' codes?
 dgm_status dgm_route_offers(const char *path, const char *source, const char *target, bool *offers, dgm_error *err);

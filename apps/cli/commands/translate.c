@@ -207,9 +207,9 @@ static bool describe_contents(session *s)
     int code = rerank_files(&o->rerank, NULL, rerankers, sizeof rerankers);
     const dgm_settings *set = &o->engine.set.settings;
     for (int i = 0; code < 0 && i < DGM_TERMS_MAX && set->terms[i]; i++)
-        if (is_file_name(set->terms[i])) { // a pipe has no second reading
+        if (is_file_name(dgm_directed_path(set->terms[i]))) { // a pipe has no second reading
             names_add(set->terms[i], glossaries, sizeof glossaries);
-            code = file_identity(set->terms[i], 1, terms, sizeof terms);
+            code = file_identity(dgm_directed_path(set->terms[i]), 1, terms, sizeof terms);
         }
     if (code < 0 && is_file_name(set->dictionary))
         code = file_identity(set->dictionary, 1, dictionary, sizeof dictionary);
@@ -351,6 +351,15 @@ static int translate_files(session *s, const command *self)
     return s->failed || s->malformed ? EXIT_LINES : EXIT_FINE;
 }
 
+static int list_system(void *cookie, const char *path)
+{
+    file_list *f = cookie;
+    const int before = f->count;
+    files_read_system(f, "--evidence", "a file of --evidence", path);
+    if (f->count > before) f->items[before].path = NULL; // it goes with its item of the list
+    return -1;
+}
+
 // The journal is written beside the output (journal.h).
 static int check_files(const command *self, const translate_options *o)
 {
@@ -367,13 +376,12 @@ static int check_files(const command *self, const translate_options *o)
     files_read(&files, "--lmbr", o->lmbr.file);
     files_read(&files, "--lmbr-settings", o->lmbr.settings);
     files_read(&files, "--lmbr-tune", o->lmbr.tune);
-    files_read_system(&files, "--evidence", "a file of --evidence",
-                      o->engine.set.settings.phrase_system);
+    each_system(o->engine.set.settings.phrase_system, list_system, &files);
     files_read(&files, "--lattice", o->lattice);
     files_read(&files, "--constraints", o->constraints);
     files_read(&files, "--directions", o->directions);
     for (int i = 0; i < DGM_TERMS_MAX; i++)
-        files_read(&files, "--terms", o->engine.set.settings.terms[i]);
+        files_read(&files, "--terms", dgm_directed_path(o->engine.set.settings.terms[i]));
     files_write(&files, "--output", o->output);
     files_write(&files, "the journal of --output", beside);
     files_write(&files, "--failures", o->failures);
@@ -450,14 +458,22 @@ static int check_features(const command *self, const translate_options *o)
     return fail_usage(self, "%s", error.text);
 }
 
+// Do lines have several directions?
+static bool has_directions(const translate_options *o)
+{
+    return o->directions || is_auto(&o->engine);
+}
+
 // A route is known when the models are; what comes with lines must fit it, too.
 static int check_route(const translate_options *o, const session *s)
 {
-    const char *source = o->engine.set.settings.source, *names[4];
+    const char *names[10];
     dgm_feature_query q = {.size = sizeof q, .features = names, .models = DGM_MODELS_ANY};
     dgm_error error;
     if (s->owned) return -1;
-    names[q.count++] = source && strcmp(source, "auto") == 0 ? "source-auto" : "pivot";
+    names[q.count++] = is_auto(&o->engine) ? "source-auto" : "pivot";
+    if (o->lmbr.tune) names[q.count++] = "lmbr", names[q.count++] = "lmbr-tune";
+    if (o->resume) names[q.count++] = "resume";
     if (o->format) names[q.count++] = "format";
     if (o->directions) names[q.count++] = "directions";
     if (o->rerank.count) names[q.count++] = "rerank";
@@ -521,7 +537,7 @@ static int run(const command *self, int argc, char **argv)
     if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     if (code < 0 && s->document && !document_recall(s)) code = EXIT_RUNTIME;
     if (code < 0 && o.list_lines) code = document_list(s);
-    if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, &s->rerank);
+    if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, has_directions(&o), &s->rerank);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);
     if (code < 0) code = translate_files(s, self);

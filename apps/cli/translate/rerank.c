@@ -12,8 +12,8 @@
 
 struct reranker {
     int count;
-    dgm_translator *models[LIST_MAX];
-    float weights[LIST_MAX];
+    dgm_reranker items[LIST_MAX];
+    char *directions[LIST_MAX];
 };
 
 struct rerank_sources {
@@ -21,9 +21,10 @@ struct rerank_sources {
     char *text;
 };
 
-// A re-ranker of many directions scores in that of the search, whatever its default is.
-static dgm_status open_reranker(const char *path, const engine_options *e,
-                             const dgm_translator *search, dgm_translator **t, dgm_error *error)
+// A re-ranker of many directions scores in that of the search, whatever its default is; where lines have several, in
+// that of each.
+static dgm_status open_reranker(const char *path, const engine_options *e, const dgm_translator *search, bool many,
+                                dgm_translator **t, dgm_error *error)
 {
     const dgm_translator_info *i = dgm_describe(search);
     dgm_settings s;
@@ -34,7 +35,7 @@ static dgm_status open_reranker(const char *path, const engine_options *e,
     s.threads = e->set.settings.threads;
     s.direction_later = 1;
     dgm_status st = dgm_open(t, path, &s, error);
-    if (st != DGM_OK || dgm_directions(*t, 0, NULL) < 2) return st;
+    if (st != DGM_OK || many || dgm_directions(*t, 0, NULL) < 2) return st;
     dgm_close(t);
     s.direction_later = 0;
     s.source = i->source_language;
@@ -42,29 +43,36 @@ static dgm_status open_reranker(const char *path, const engine_options *e,
     return dgm_open(t, path, &s, error);
 }
 
-// "file:0.7", or a file alone: its weight is 1.
-static int open_one(const char *spec, const engine_options *e, const dgm_translator *search,
-                    dgm_translator **t, float *weight)
+// The direction of "en-de=file:0.7"; NULL: it has none.
+static char *direction_of(const char *spec)
 {
-    char *path = need(strdup(spec));
+    const char *path = dgm_directed_path(spec);
+    return path > spec ? need(strndup(spec, (size_t)(path - spec - 1))) : NULL;
+}
+
+// "file:0.7", or a file alone: its weight is 1.
+static int open_one(const char *spec, const engine_options *e, const dgm_translator *search, bool many,
+                    dgm_reranker *r)
+{
+    char *path = need(strdup(dgm_directed_path(spec)));
     dgm_member m;
     int code = split_weight(path, &m);
-    *weight = m.weight > 0 ? m.weight : 1;
-    if (code < 0 && *weight > 1e6f)
+    *r = (dgm_reranker){.size = sizeof *r, .weight = m.weight > 0 ? m.weight : 1, .directed = many};
+    if (code < 0 && r->weight > 1e6f)
         code = fail(EXIT_USAGE, "--rerank: the weight of a re-ranker must be at most 1e+06: '%s'",
                     spec);
     dgm_error error;
-    dgm_status st = code < 0 ? open_reranker(path, e, search, t, &error) : DGM_OK;
+    dgm_status st = code < 0 ? open_reranker(path, e, search, many, &r->translator, &error) : DGM_OK;
     dgm_pair_scores *nothing = NULL; // can it score at all?
-    if (code < 0 && st == DGM_OK) st = dgm_score_pairs(*t, NULL, 0, &nothing, &error);
+    if (code < 0 && st == DGM_OK) st = dgm_score_pairs(r->translator, NULL, 0, &nothing, &error);
     dgm_pair_scores_free(&nothing);
-    if (st != DGM_OK) dgm_close(t);
+    if (st != DGM_OK) dgm_close(&r->translator);
     if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     free(path);
     return code;
 }
 
-int rerank_open(const option_list *models, const engine_options *e, const dgm_translator *search,
+int rerank_open(const option_list *models, const engine_options *e, const dgm_translator *search, bool many,
                 reranker **r)
 {
     *r = NULL;
@@ -73,19 +81,27 @@ int rerank_open(const option_list *models, const engine_options *e, const dgm_tr
     int code = -1;
     while (code < 0 && made->count < models->count) {
         const int i = made->count;
-        code = open_one(models->items[i], e, search, &made->models[i], &made->weights[i]);
-        if (code < 0) made->count++;
+        code = open_one(models->items[i], e, search, many, &made->items[i]);
+        if (code >= 0) break;
+        made->items[i].direction = made->directions[i] = direction_of(models->items[i]);
+        made->count++;
     }
     *r = made;
     if (code >= 0) rerank_close(r);
     return code;
 }
 
+const dgm_reranker *rerank_list(const reranker *r, size_t *count)
+{
+    *count = r ? (size_t)r->count : 0;
+    return r ? r->items : NULL;
+}
+
 int rerank_files(const option_list *models, file_list *f, char *text, size_t size)
 {
     int code = -1;
     for (int i = 0; code < 0 && i < models->count; i++) {
-        char *path = need(strdup(models->items[i]));
+        char *path = need(strdup(dgm_directed_path(models->items[i])));
         dgm_member m;
         code = split_weight(path, &m);
         if (code < 0 && f) files_read(f, "--rerank", m.path);
@@ -98,7 +114,10 @@ int rerank_files(const option_list *models, file_list *f, char *text, size_t siz
 void rerank_close(reranker **r)
 {
     if (!*r) return;
-    for (int i = 0; i < (*r)->count; i++) dgm_close(&(*r)->models[i]);
+    for (int i = 0; i < (*r)->count; i++) {
+        dgm_close(&(*r)->items[i].translator);
+        free((*r)->directions[i]);
+    }
     free(*r);
     *r = NULL;
 }
@@ -131,12 +150,9 @@ rerank_sources *rerank_keep(const reranker *r, const dgm_input *inputs, size_t c
 bool rerank_apply(const reranker *r, rerank_sources *sources, dgm_results *results, int nbest)
 {
     if (!r || !sources) return true;
-    bool fine = true;
     dgm_error error;
-    for (int i = 0; i < r->count && fine; i++) {
-        fine = dgm_rerank(r->models[i], r->weights[i], sources->lines, results, &error) == DGM_OK;
-        if (!fine) fail(EXIT_RUNTIME, "%s", error.text);
-    }
+    const bool fine = dgm_rerank_by(r->items, (size_t)r->count, sources->lines, results, &error) == DGM_OK;
+    if (!fine) fail(EXIT_RUNTIME, "%s", error.text);
     dgm_results_trim(results, (size_t)nbest);
     free(sources->lines);
     free(sources->text);

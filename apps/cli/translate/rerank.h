@@ -12,8 +12,11 @@ typedef struct reranker reranker; // NULL: nothing is re-ranked
 
 // The models of the list, with threads and precision of the engine's options. Sets *r to NULL for
 // an empty list. Returns -1, or the exit code after a message.
-int rerank_open(const option_list *models, const engine_options *e, const dgm_translator *search,
+// many: lines have several directions.
+int rerank_open(const option_list *models, const engine_options *e, const dgm_translator *search, bool many,
                 reranker **r);
+// The models, as the library takes them.
+const dgm_reranker *rerank_list(const reranker *r, size_t *count);
 void rerank_close(reranker **r);
 // Adds the models to a list of files, and their identities (setup.h) to a text; either may be NULL.
 // Returns -1, or the exit code after a message.

@@ -86,6 +86,11 @@ static int find_member(dgm_member *m, char **owned)
     return -1;
 }
 
+bool is_auto(const engine_options *e)
+{
+    return e->set.settings.source && strcmp(e->set.settings.source, "auto") == 0;
+}
+
 // ---- models -------------------------------------------------------------------------------------
 
 static int collect_members(const engine_options *e, dgm_member *members, char **owned, int *count)
@@ -102,8 +107,8 @@ static int collect_members(const engine_options *e, dgm_member *members, char **
         if (code >= 0) return code;
     }
     if (*count == 0) {
-        dgm_status st = dgm_models_choose(e->set.settings.source, e->set.settings.target,
-                                          &owned[MEMBERS_MAX], &error);
+        const char *source = is_auto(e) ? NULL : e->set.settings.source;
+        dgm_status st = dgm_models_choose(source, e->set.settings.target, &owned[MEMBERS_MAX], &error);
         if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
         members[0] = (dgm_member){owned[MEMBERS_MAX], 0};
         *count = 1;
@@ -119,24 +124,19 @@ static void free_members(char **owned)
 
 // ---- routes -------------------------------------------------------------------------------------
 
-static bool is_auto(const engine_options *e)
-{
-    return e->set.settings.source && strcmp(e->set.settings.source, "auto") == 0;
-}
-
 // What a route is made of: the models that were given, if any, and the direction. Free the members also of what failed.
 static int route_options(const engine_options *e, dgm_member *members, char **owned, dgm_route_options *o)
 {
     const dgm_settings *s = &e->set.settings;
     int count = 0;
-    const int code = e->models.count ? collect_members(e, members, owned, &count) : -1;
+    const int code = e->models.count || s->direction_later ? collect_members(e, members, owned, &count) : -1;
     dgm_route_default(o);
     o->source = s->source;
     o->target = s->target;
     o->members = members;
     o->member_count = (size_t)count;
     o->pivot_nbest = e->pivot_nbest;
-    o->direction_later = s->direction_later && !is_auto(e);
+    o->direction_later = s->direction_later;
     return code;
 }
 
@@ -219,6 +219,12 @@ static int each_file(const dgm_route_list *list, int (*use)(void *cookie, const 
     return code;
 }
 
+// Are the models those of the routes, and not the caller's, or the default one of lines with directions?
+static bool of_list(const engine_options *e, const dgm_route_list *list)
+{
+    return list && !e->models.count && !e->set.settings.direction_later;
+}
+
 // ---- files -----------------------------------------------------------------------------------------
 
 static int list_file(void *cookie, const char *path)
@@ -242,7 +248,7 @@ int engine_files(const engine_options *e, file_list *f)
 {
     dgm_route_list *list = NULL;
     int code = plan_routes(e, &list);
-    if (code < 0) code = list && !e->models.count ? each_file(list, list_file, f) : engine_files_direct(e, f);
+    if (code < 0) code = of_list(e, list) ? each_file(list, list_file, f) : engine_files_direct(e, f);
     files_read(f, "--dictionary", e->set.settings.dictionary);
     dgm_routes_free(&list);
     return code;
@@ -260,12 +266,12 @@ int file_identity(const char *path, float weight, char *text, size_t size)
     return -1;
 }
 
-int system_identity(const char *path, char *text, size_t size)
+static int one_system(const char *path, char *text, size_t size)
 {
     dgm_phrasal_file *file = NULL;
     dgm_phrasal_options o;
     dgm_error error;
-    if (!is_file_name(path)) return -1; // none, or a pipe, which has no second reading
+    if (!is_file_name(path)) return -1; // a pipe, which has no second reading
     if (dgm_phrasal_file_open(&file, path, &error) != DGM_OK)
         return fail(EXIT_RUNTIME, "%s", error.text);
     dgm_phrasal_file_options(file, &o);
@@ -277,16 +283,42 @@ int system_identity(const char *path, char *text, size_t size)
     return code;
 }
 
-void names_add(const char *name, char *names, size_t size)
+int each_system(const char *systems, int (*use)(void *cookie, const char *path), void *cookie)
 {
-    const size_t used = strlen(names);
-    snprintf(names + used, size - used, "%s%s", used ? " " : "", name);
+    dgm_error error;
+    char *item = NULL;
+    int code = -1;
+    while (code < 0 && systems) {
+        if (dgm_directed_item(&systems, &item, &error) != DGM_OK) return fail(EXIT_RUNTIME, "%s", error.text);
+        if (!item) break;
+        code = use(cookie, dgm_directed_path(item));
+        dgm_string_free(&item);
+    }
+    return code;
 }
 
 typedef struct identity {
     char *text, *names;
     size_t size, room;
 } identity;
+
+static int add_system(void *cookie, const char *path)
+{
+    const identity *x = cookie;
+    return one_system(path, x->text, x->size);
+}
+
+int system_identity(const char *systems, char *text, size_t size)
+{
+    identity whole = {.text = text, .size = size};
+    return each_system(systems, add_system, &whole);
+}
+
+void names_add(const char *name, char *names, size_t size)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", used ? " " : "", name);
+}
 
 static int add_identity(void *cookie, const char *path)
 {
@@ -305,8 +337,7 @@ int engine_identity(const engine_options *e, char *text, size_t size, char *name
     text[0] = names[0] = 0;
     int code = plan_routes(e, &list);
     if (code < 0)
-        code = list && !e->models.count ? each_file(list, add_identity, &whole)
-                                        : collect_members(e, members, owned, &count);
+        code = of_list(e, list) ? each_file(list, add_identity, &whole) : collect_members(e, members, owned, &count);
     dgm_routes_free(&list);
     for (int i = 0; code < 0 && i < count; i++) {
         names_add(members[i].path, names, room);

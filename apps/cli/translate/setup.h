@@ -25,6 +25,8 @@ int split_weight(char *spec, dgm_member *m);
 // The file of a model that is given by its name or path (dgm_models_named), or as a folder that is imported
 // (dgm_models_cached), which is said; the library's to free. Returns -1, or the exit code after a message.
 int model_path(const char *name, char **path);
+// --source auto
+bool is_auto(const engine_options *e);
 // Loads the models. Returns -1, or the exit code after a message.
 int engine_open(const engine_options *e, dgm_translator **t);
 // The same for lines whose language is to be found out (--source auto), and through a third language where no model has
@@ -39,8 +41,11 @@ int engine_identity(const engine_options *e, char *text, size_t size, char *name
 void names_add(const char *name, char *names, size_t size); // behind a space
 // Adds the same of one file, whatever it holds.
 int file_identity(const char *path, float weight, char *text, size_t size);
-// And of the files of a phrase-based system, with the one that describes it; path NULL: nothing.
-int system_identity(const char *path, char *text, size_t size);
+// And of the files of phrase-based systems ("FILE", or "en-de=FILE,..."), with those that describe them; path NULL:
+// nothing.
+int system_identity(const char *systems, char *text, size_t size);
+// use(cookie, path) for each of them, until it returns something but -1.
+int each_system(const char *systems, int (*use)(void *cookie, const char *path), void *cookie);
 // Exit code for a status of the library.
 int exit_code(dgm_status status);
 
