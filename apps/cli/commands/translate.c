@@ -248,6 +248,7 @@ static bool describe_job(session *s, const command *self)
     journal_describe(s->journal, "route to", routed && set->target ? set->target : "", NULL);
     journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "", NULL);
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "", NULL);
+    journal_describe(s->journal, "--lmbr-dump", s->o->lmbr.dump ? "given" : "", NULL);
     describe_options(s, self);
     if (!describe_contents(s)) return false;
     job_describe_input(s->journal, s->o);
@@ -261,7 +262,7 @@ static bool open_job(session *s, const command *self)
     journal_mark m = {0};
     s->journal = journal_open(o->output);
     if (!writer_possible(o->output) || !describe_job(s, self)) return false;
-    if (!(o->resume ? journal_resume(s->journal, o->failures, &m) : journal_begin(s->journal)))
+    if (!(o->resume ? journal_resume(s->journal, o->failures, o->lmbr.dump, &m) : journal_begin(s->journal)))
         return false;
     s->written = m.lines;
     s->failed = m.failed;
@@ -272,7 +273,8 @@ static bool open_job(session *s, const command *self)
     s->bar.before = m.lines;
     s->out = writer_open_at(o->output, m.bytes, m.output);
     if (o->failures) s->report = writer_open_at(o->failures, m.failures, m.reasons);
-    return s->out && (!o->failures || s->report);
+    if (o->lmbr.dump) s->dump = writer_open_at(o->lmbr.dump, m.dumped, m.dump);
+    return s->out && (!o->failures || s->report) && (!o->lmbr.dump || s->dump);
 }
 
 static bool open_files(session *s, const command *self)
@@ -290,11 +292,11 @@ static bool open_files(session *s, const command *self)
     }
     if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr))) return false;
     if (o->lattice && !(s->lattices.file = lattices_open(o->lattice))) return false;
-    if (o->lmbr.dump && !(s->dump = writer_open(o->lmbr.dump))) return false;
     progress_choose(&s->bar, o->progress, is_conversation(o), o->quiet);
     if (input_is_typed(o) && !o->quiet)
         fprintf(stderr, "dragoman: reading from the terminal: type lines to translate, Ctrl-D ends\n");
     if (is_file_name(o->output)) return open_job(s, self);
+    if (o->lmbr.dump && !(s->dump = writer_open(o->lmbr.dump))) return false;
     s->out = writer_open(o->output);
     if (s->out && o->failures) s->report = writer_open(o->failures);
     return s->out && (!o->failures || s->report);

@@ -21,10 +21,10 @@
 #include "io/lineio.h"
 #include "options.h"
 
-#define MAGIC "dragoman progress 3\n"
+#define MAGIC "dragoman progress 4\n"
 #define BEGIN "begin\n"
 #define INPUT "input"
-enum { MARK_MAX = 256, MARK_NUMBERS = 8 };
+enum { MARK_MAX = 256, MARK_NUMBERS = 10 };
 
 struct journal {
     int fd; // -1: no file yet
@@ -156,8 +156,9 @@ bool journal_record(journal *j, const journal_mark *m)
     char line[MARK_MAX];
     int n =
         snprintf(line, sizeof line,
-                 "%" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu32,
-                 m->lines, m->input, m->bytes, m->output, m->failures, m->failed, m->reasons);
+                 "%" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu32
+                 " %" PRIu64 " %" PRIu32,
+                 m->lines, m->input, m->bytes, m->output, m->failures, m->failed, m->reasons, m->dumped, m->dump);
     n +=
         snprintf(line + n, sizeof line - (size_t)n, " %" PRIu32 "\n", checksum(0, line, (size_t)n));
     if (!write_whole(j->fd, line, (size_t)n)) return complain(j, "write");
@@ -287,7 +288,9 @@ static bool read_mark(const char *line, const char *stop, journal_mark *m)
                         .output = (uint32_t)number[3],
                         .failures = (uint64_t)number[4],
                         .failed = (uint64_t)number[5],
-                        .reasons = (uint32_t)number[6]};
+                        .reasons = (uint32_t)number[6],
+                        .dumped = (uint64_t)number[7],
+                        .dump = (uint32_t)number[8]};
     return true;
 }
 
@@ -316,7 +319,7 @@ static bool holds(const journal *j, const char *path, uint64_t bytes, uint32_t c
     return have == bytes && sum == check;
 }
 
-bool journal_resume(journal *j, const char *report, journal_mark *mark)
+bool journal_resume(journal *j, const char *report, const char *dump, journal_mark *mark)
 {
     memset(mark, 0, sizeof *mark); // checksums of nothing, too
     j->fd = open(j->path, O_RDWR | O_APPEND | O_CLOEXEC);
@@ -334,7 +337,8 @@ bool journal_resume(journal *j, const char *report, journal_mark *mark)
         last_mark(text, &end, mark);
         *begin = 0; // the description alone
         fine = !differs(j, text) && holds(j, j->output, mark->bytes, mark->output) &&
-               (!report || holds(j, report, mark->failures, mark->reasons));
+               (!report || holds(j, report, mark->failures, mark->reasons)) &&
+               (!dump || holds(j, dump, mark->dumped, mark->dump));
         if (fine && ftruncate(j->fd, (off_t)end) != 0) fine = complain(j, "write");
     }
     free(text);

@@ -72,11 +72,14 @@ static void mark_window(session *s, uint32_t input)
     if (writer_is_gz(s->out) && !whole) return;
     writer_cut(s->out);
     if (s->report) writer_cut(s->report);
+    if (s->dump) writer_cut(s->dump);
     if (!s->journal) return;
     journal_mark m = {.lines = s->written, .input = input, .failed = s->failed};
-    if (!writer_sync(s->out) || (s->report && !writer_sync(s->report))) return;
+    if (!writer_sync(s->out) || (s->report && !writer_sync(s->report)) || (s->dump && !writer_sync(s->dump)))
+        return;
     m.bytes = writer_bytes(s->out, &m.output);
     if (s->report) m.failures = writer_bytes(s->report, &m.reasons);
+    if (s->dump) m.dumped = writer_bytes(s->dump, &m.dump);
     if (!journal_record(s->journal, &m)) s->broken = true;
 }
 
