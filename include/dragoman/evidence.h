@@ -79,7 +79,7 @@ typedef struct dgm_lmbr_trial {
     int32_t number; // from 1; 0: the evidence's own best translations, before the first
     double bleu;    // -1: weights that there cannot be
     dgm_lmbr weights;
-    double seconds;
+    double seconds; // 0: it was known (dgm_lmbr_tune_options.known)
 } dgm_lmbr_trial;
 
 typedef struct dgm_lmbr_tune_options {
@@ -94,6 +94,12 @@ typedef struct dgm_lmbr_tune_options {
     // For lines whose evidence is a lattice: it as a list of DGM_LMBR_PATHS texts, asked for in ascending order and
     // borrowed until the next call. NULL: the translator's phrase-based system is asked, if the evidence is its own.
     dgm_status (*list)(void *cookie, size_t line, dgm_evidence *list, dgm_error *error);
+    // Models that choose among the translations of every line before it is compared (score.h); NULL: none
+    const struct dgm_reranker *rerankers;
+    size_t reranker_count;
+    // Trials of an earlier call with the same lines, models and settings, which are not made again; NULL: none
+    const dgm_lmbr_trial *known;
+    size_t known_count;
 } dgm_lmbr_tune_options;
 
 DGM_API void dgm_lmbr_tune_init(dgm_lmbr_tune_options *options, size_t size);
@@ -103,8 +109,10 @@ static inline void dgm_lmbr_tune_default(dgm_lmbr_tune_options *options)
 }
 
 // Finds lambda, scale, p and r by BLEU: climbs from `start`, one weight at a time, a few dozen trials that translate
-// all lines (docs/manual/LMBR.md). Lines without evidence are the translator's phrase-based system's, which is
-// asked once. The translator is left with other weights than it had. bleu: NULL, or the best one's.
+// all lines (docs/manual/LMBR.md) with all that they bring: prefixes, constraints, lattices, directions. start.use_thetas:
+// p and r are not looked at, lambda and scale alone are found. Lines without evidence are those of the translator's
+// phrase-based systems, which are asked once. The translator is left with other weights than it had. bleu: NULL, or the
+// best one's. dgm_lmbr_tune_route (route.h): of a route.
 DGM_API dgm_status dgm_lmbr_tune(dgm_translator *t, const dgm_input *inputs, const dgm_line *references, size_t count,
                                  const dgm_lmbr_tune_options *options, dgm_lmbr *weights, double *bleu,
                                  dgm_error *error);

@@ -105,6 +105,16 @@ DGM_API dgm_status dgm_route_wait(dgm_route_job **job, dgm_results **results, dg
 DGM_API dgm_status dgm_route_translate(dgm_route *route, const dgm_input *inputs, size_t count, dgm_results **results,
                                        dgm_error *error);
 
+struct dgm_lmbr_tune_options; // evidence.h
+// dgm_lmbr_set for all steps that read evidence.
+DGM_API dgm_status dgm_route_lmbr_set(dgm_route *route, const dgm_lmbr *lmbr, dgm_error *error);
+// dgm_lmbr_tune of a route: of two steps the weights are those of the last one, and BLEU is that of what it writes; of
+// several directions they are the same for all. Phrase-based systems are asked in every trial, except for a route of
+// one translator.
+DGM_API dgm_status dgm_lmbr_tune_route(dgm_route *route, const dgm_input *inputs, const dgm_line *references,
+                                       size_t count, const struct dgm_lmbr_tune_options *options, dgm_lmbr *weights,
+                                       double *bleu, dgm_error *error);
+
 #ifdef __cplusplus
 }
 #endif

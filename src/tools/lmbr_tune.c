@@ -22,7 +22,8 @@
 #include "base/sized.h"
 #include "dragoman/eval.h"
 #include "dragoman/evidence.h"
-#include "engine/engine_private.h"
+#include "dragoman/score.h"
+#include "tools/route_private.h"
 
 enum { LAMBDA, SCALE, P, R, COUNT };
 enum { TRIALS_MAX = 160, WINDOW = 256, ROUNDS = 3, PATHS = DGM_LMBR_PATHS };
@@ -33,18 +34,21 @@ typedef struct trial {
 } trial;
 
 typedef struct tuner {
-    dgm_translator *t;
+    dgm_route *route;
+    dgm_translator *t; // the only one of a route without a plan; NULL: there are several
     const dgm_lmbr_tune_options *o;
     const dgm_line *references;
     size_t lines;
     dgm_input *inputs;       // [lines]
     dgm_evidence **decoded;  // [lines] what the phrase-based system says; NULL: the caller has it
     dgm_line *system, *text; // [lines] of the last trial; of the inputs
+    dgm_direction *said;     // [lines] what the inputs say of theirs
     char **texts;            // [lines] owned
     dgm_lmbr weights;
     trial trials[TRIALS_MAX];
     int count;
     double until;
+    bool asked; // phrase-based systems are asked in every trial
 } tuner;
 
 void dgm_lmbr_tune_init(dgm_lmbr_tune_options *out, size_t size)
@@ -72,11 +76,13 @@ static dgm_status keep_text(tuner *u, size_t line, const char *text, size_t size
     return DGM_OK;
 }
 
-static dgm_status keep_window(tuner *u, dgm_job **job, size_t first, dgm_error *err)
+static dgm_status keep_window(tuner *u, dgm_route_job **job, size_t first, dgm_error *err)
 {
     dgm_results *results = NULL;
-    DGM_TRY(dgm_wait(job, &results, err));
+    DGM_TRY(dgm_route_wait(job, &results, err));
     dgm_status st = DGM_OK;
+    if (u->o->rerankers)
+        st = dgm_rerank_by(u->o->rerankers, u->o->reranker_count, u->text + first, results, err);
     for (size_t i = 0; st == DGM_OK && i < results->count; i++) {
         const char *text = dgm_result_text(results->items[i]);
         st = keep_text(u, first + i, text, strlen(text), err);
@@ -88,11 +94,11 @@ static dgm_status keep_window(tuner *u, dgm_job **job, size_t first, dgm_error *
 // Windows keep the rows of few lines in memory; two of them keep the workers busy.
 static dgm_status translate(tuner *u, dgm_error *err)
 {
-    dgm_job *job = NULL, *next = NULL;
+    dgm_route_job *job = NULL, *next = NULL;
     dgm_status st = DGM_OK;
     for (size_t at = 0; at < u->lines + WINDOW && st == DGM_OK; at += WINDOW) {
         const size_t left = at < u->lines ? u->lines - at : 0, count = left < WINDOW ? left : WINDOW;
-        if (count) st = dgm_submit(u->t, u->inputs + at, count, &next, err);
+        if (count) st = dgm_route_submit(u->route, u->inputs + at, count, &next, err);
         if (job) {
             const dgm_status kept = keep_window(u, &job, at - WINDOW, st == DGM_OK ? err : NULL);
             if (st == DGM_OK) st = kept;
@@ -100,8 +106,7 @@ static dgm_status translate(tuner *u, dgm_error *err)
         job = next;
         next = NULL;
     }
-    dgm_results *results = NULL;
-    if (job && dgm_wait(&job, &results, NULL) == DGM_OK) dgm_results_free(&results);
+    dgm_route_cancel(&job);
     return st;
 }
 
@@ -129,6 +134,21 @@ static bool same(const trial *a, const trial *b)
     return true;
 }
 
+// Was the trial made by an earlier call?
+static bool known_before(const tuner *u, trial *x)
+{
+    const dgm_lmbr *w = &u->weights;
+    for (size_t i = 0; i < u->o->known_count; i++) {
+        const dgm_lmbr_trial *k = &u->o->known[i];
+        if (k->weights.lambda != w->lambda || k->weights.scale != w->scale || k->weights.p != w->p ||
+            k->weights.r != w->r)
+            continue;
+        x->bleu = k->bleu;
+        return true;
+    }
+    return false;
+}
+
 // Fills x->bleu; -1 where the step went out of range or there is no time for another trial.
 static dgm_status measure(tuner *u, trial *x, dgm_error *err)
 {
@@ -141,14 +161,15 @@ static dgm_status measure(tuner *u, trial *x, dgm_error *err)
     const double begin = dgm_now();
     if (u->count == TRIALS_MAX || (u->count && u->until > 0 && begin > u->until)) return DGM_OK;
     set(x, &u->weights);
-    if (dgm_lmbr_set(u->t, &u->weights, NULL) == DGM_OK) {
+    const bool known = known_before(u, x);
+    if (!known && dgm_route_lmbr_set(u->route, &u->weights, NULL) == DGM_OK) {
         dgm_eval_score score;
         DGM_TRY(translate(u, err));
         DGM_TRY(bleu_of(u, &score, err));
         x->bleu = score.score;
     }
     u->trials[u->count++] = *x;
-    return tell(u, x, u->count, dgm_now() - begin, err);
+    return tell(u, x, u->count, known ? 0 : dgm_now() - begin, err);
 }
 
 // ---- the climb ---------------------------------------------------------------------------------
@@ -175,7 +196,7 @@ static dgm_status climb(tuner *u, trial *best, dgm_error *err)
         bool any = true;
         for (int round = 0; any && round < ROUNDS; round++) {
             any = false;
-            for (int i = 0; i < (k == 0 ? P : COUNT); i++) {
+            for (int i = 0; i < (k == 0 || u->o->start.use_thetas ? P : COUNT); i++) {
                 bool moved = false;
                 DGM_TRY(walk(u, best, i, steps[k], &moved, err));
                 if (!moved) DGM_TRY(walk(u, best, i, 1 / steps[k], &moved, err));
@@ -239,7 +260,7 @@ static dgm_status ask_phrases(tuner *u, size_t nbest, int (*take)(void *, const 
 {
     for (size_t at = 0; at < u->lines; at += WINDOW) {
         const size_t count = u->lines - at < WINDOW ? u->lines - at : WINDOW;
-        const dgm_status st = dgm_evidence_decode(u->t, u->text + at, count, nbest, take, d, err);
+        const dgm_status st = dgm_evidence_decode_directed(u->t, u->text + at, u->said + at, count, nbest, take, d, err);
         if (d->st != DGM_OK) return dgm_no_memory(err);
         if (st != DGM_OK) dgm_error_prefix(err, "after line %zu", at);
         DGM_TRY(st);
@@ -272,6 +293,7 @@ static dgm_status start(tuner *u, trial *x, dgm_error *err)
     const dgm_lmbr *w = &o->start;
     *x = (trial){.x = {(double)w->lambda, (double)w->scale, (double)w->p, (double)w->r}};
     if (o->keep_scale && o->keep_p && o->keep_r) return DGM_OK;
+    if (u->asked) return DGM_OK; // what the systems will say of the lines is not known
     taker d = {.u = u};
     dgm_eval_score score;
     DGM_TRY(take_all(u, &d, err));
@@ -290,6 +312,26 @@ static dgm_status start(tuner *u, trial *x, dgm_error *err)
 
 // ---- the whole ---------------------------------------------------------------------------------
 
+static bool has_systems(const dgm_route *r)
+{
+    for (int i = 0; i < r->leg_count; i++)
+        if (r->legs[i].t->phrase_count) return true;
+    return false;
+}
+
+dgm_status dgm_route_lmbr_set(dgm_route *r, const dgm_lmbr *lmbr, dgm_error *err)
+{
+    bool any = false;
+    DGM_FAIL_IF(!r || !lmbr, err, DGM_ERR_ARGUMENT, "dgm_route_lmbr_set needs a route and weights");
+    for (int i = 0; i < r->leg_count; i++) {
+        if (!r->legs[i].t->evidence) continue; // a first step, or of a way without evidence
+        DGM_TRY(dgm_lmbr_set(r->legs[i].t, lmbr, err));
+        any = true;
+    }
+    DGM_FAIL_IF(!any, err, DGM_ERR_ARGUMENT, "the translator was opened without LMBR");
+    return DGM_OK;
+}
+
 static dgm_status run(tuner *u, const dgm_input *inputs, trial *best, dgm_error *err)
 {
     bool missing = false;
@@ -297,13 +339,20 @@ static dgm_status run(tuner *u, const dgm_input *inputs, trial *best, dgm_error 
     u->system = dgm_calloc(u->lines + 1, sizeof *u->system);
     u->text = dgm_calloc(u->lines + 1, sizeof *u->text);
     u->texts = dgm_calloc(u->lines + 1, sizeof *u->texts);
-    if (!u->inputs || !u->system || !u->text || !u->texts) return dgm_no_memory(err);
+    u->said = dgm_calloc(u->lines + 1, sizeof *u->said);
+    if (!u->inputs || !u->system || !u->text || !u->texts || !u->said) return dgm_no_memory(err);
     for (size_t i = 0; i < u->lines; i++) {
-        u->inputs[i] = inputs[i];
-        u->text[i] = (dgm_line){inputs[i].text, inputs[i].text_size};
-        missing |= !inputs[i].evidence;
+        DGM_TRY(dgm_sized_take(&u->inputs[i], sizeof u->inputs[i], (const char *)inputs + i * inputs->size, "dgm_input",
+                               "dgm_input_default", err));
+        u->inputs[i].size = sizeof u->inputs[i];
+        if (u->inputs[i].direction) u->said[i] = *u->inputs[i].direction;
+        u->text[i] = (dgm_line){u->inputs[i].text, u->inputs[i].text_size};
+        missing |= !u->inputs[i].evidence;
     }
-    if (missing) {
+    u->asked = missing && !u->t;
+    DGM_FAIL_IF(u->asked && !has_systems(u->route), err, DGM_ERR_ARGUMENT,
+                "the translator was opened without a phrase-based system");
+    if (missing && u->t) {
         taker d = {.u = u};
         u->decoded = dgm_calloc(u->lines + 1, sizeof *u->decoded);
         if (!u->decoded) return dgm_no_memory(err);
@@ -316,16 +365,29 @@ static dgm_status run(tuner *u, const dgm_input *inputs, trial *best, dgm_error 
 dgm_status dgm_lmbr_tune(dgm_translator *t, const dgm_input *inputs, const dgm_line *references, size_t count,
                          const dgm_lmbr_tune_options *options, dgm_lmbr *weights, double *bleu, dgm_error *err)
 {
+    dgm_route *route = NULL;
+    DGM_FAIL_IF(!t, err, DGM_ERR_ARGUMENT,
+                "tuning takes a translator, lines with references and a place for the weights");
+    DGM_TRY(dgm_route_of(&route, t, err));
+    const dgm_status st = dgm_lmbr_tune_route(route, inputs, references, count, options, weights, bleu, err);
+    dgm_route_close(&route);
+    return st;
+}
+
+dgm_status dgm_lmbr_tune_route(dgm_route *route, const dgm_input *inputs, const dgm_line *references, size_t count,
+                               const dgm_lmbr_tune_options *options, dgm_lmbr *weights, double *bleu, dgm_error *err)
+{
     dgm_lmbr_tune_options own;
     dgm_lmbr_tune_default(&own);
-    DGM_FAIL_IF(!t || !inputs || !references || !weights || count == 0, err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(!route || !inputs || !references || !weights || count == 0, err, DGM_ERR_ARGUMENT,
                 "tuning takes a translator, lines with references and a place for the weights");
     if (options)
         DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_lmbr_tune_options", "dgm_lmbr_tune_default", err));
     tuner *u = dgm_calloc(1, sizeof *u);
     if (!u) return dgm_no_memory(err);
     trial best = {0};
-    u->t = t;
+    u->route = route;
+    u->t = route->plan ? NULL : route->legs[0].t;
     u->o = &own;
     u->references = references;
     u->lines = count;
@@ -339,6 +401,7 @@ dgm_status dgm_lmbr_tune(dgm_translator *t, const dgm_input *inputs, const dgm_l
     for (size_t i = 0; u->decoded && i < count; i++) dgm_free(u->decoded[i]);
     dgm_free(u->texts);
     dgm_free(u->decoded);
+    dgm_free(u->said);
     dgm_free(u->inputs);
     dgm_free(u->system);
     dgm_free(u->text);

@@ -12,6 +12,7 @@
 #include "io/interrupt.h"
 #include "translate/documents.h"
 #include "translate/job.h"
+#include "translate/lmbr_tune.h"
 #include "translate/remote.h"
 #include "translate/stats.h"
 #include "translate/translate_lines.h"
@@ -474,8 +475,6 @@ static int check_route(const translate_options *o, const session *s)
     dgm_error error;
     if (s->owned) return -1;
     names[q.count++] = is_auto(&o->engine) ? "source-auto" : "pivot";
-    if (o->lmbr.tune) names[q.count++] = "lmbr", names[q.count++] = "lmbr-tune";
-    if (o->resume) names[q.count++] = "resume";
     if (o->format) names[q.count++] = "format";
     if (o->directions) names[q.count++] = "directions";
     if (o->rerank.count) names[q.count++] = "rerank";
@@ -521,7 +520,7 @@ static int run(const command *self, int argc, char **argv)
         return fail_usage(self, "--rerank requires --beam N");
     code = lmbr_weights(&o.lmbr, &o.engine.set);
     if (code < 0) settle(&o);
-    if (code < 0 && o.lmbr.tune) code = lmbr_tune(&o.lmbr, &o.engine, o.input, o.output, o.quiet);
+    if (code < 0 && o.lmbr.tune) code = lmbr_tune(self, &o);
     if (code < 0) code = job_check(&o);
     if (code >= 0) return code;
     session *s = need(calloc(1, sizeof *s));

@@ -6,6 +6,7 @@
 //
 //     lambda = 0.4
 //     p = 0.8
+//     thetas = 0.1,1,1,1,1   in place of p, r and t
 //     order = 4              optional, as all of them
 //     length_penalty = 1     what the settings were found with
 #include "translate/lmbr.h"
@@ -46,6 +47,8 @@ static const char *read_setting(const char *text, dgm_settings *s)
     line[strcspn(line, blanks)] = 0;
     value += strspn(value, blanks);
     for (char *end = value + strlen(value); end > value && strchr(blanks, end[-1]);) *--end = 0;
+    if (strcmp(line, "thetas") == 0)
+        return dgm_settings_set(s, "lmbr-thetas", value, NULL) == DGM_OK ? NULL : "not five numbers";
     if (strcmp(line, "order") == 0)
         return dgm_settings_set(s, "lmbr-order", value, NULL) == DGM_OK ? NULL : "not an order of 1 to 4";
     float *field = field_of(s, line);
@@ -79,6 +82,10 @@ static void keep_given(const setting_values *set, dgm_settings *from_file)
     if (settings_given(set, "lmbr-t")) from_file->lmbr.t = s->lmbr.t;
     if (settings_given(set, "lmbr-scale")) from_file->lmbr.scale = s->lmbr.scale;
     if (settings_given(set, "lmbr-lambda")) from_file->lmbr.lambda = s->lmbr.lambda;
+    if (settings_given(set, "lmbr-thetas")) {
+        memcpy(from_file->lmbr.thetas, s->lmbr.thetas, sizeof s->lmbr.thetas);
+        from_file->lmbr.use_thetas = s->lmbr.use_thetas;
+    }
     if (settings_given(set, "lmbr-order")) from_file->lmbr_order = s->lmbr_order;
     if (settings_given(set, "length-penalty")) from_file->length_penalty = s->length_penalty;
 }

@@ -50,11 +50,6 @@ void evidence_attach(evidence_window *w, dgm_input *inputs, size_t count);
 bool evidence_complete(evidence_window *w, uint64_t lines);
 void evidence_free(evidence_window *w);
 
-// --lmbr-tune: finds p, r, scale and lambda for the text `input` and writes them to `output`.
-// Returns the exit code.
-int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *input,
-              const char *output, bool quiet);
-
 #define LMBR_OPTIONS(S, E)                                                                         \
     {"lmbr",                                                                                       \
      0,                                                                                            \
