@@ -183,14 +183,27 @@ static void first_step(const dgm_route *r, dgm_settings *s)
 }
 
 // Of several ways, those that a phrase-based system is not for go without.
-static dgm_status choose_systems(const dgm_route *r, const dgm_direction *one, dgm_settings *s, bool *any,
-                                 dgm_error *err)
+static dgm_status choose_systems(const dgm_route *r, const dgm_direction *one, dgm_settings *s, dgm_error *err)
 {
     bool fit = true;
     if (!s->phrase_system || !s->phrase_system[0]) return DGM_OK;
     if (one && r->way_count > 1) DGM_TRY(dgm_phrases_fit(s->phrase_system, one->source, one->target, &fit, err));
     if (!fit) s->phrase_system = NULL;
-    *any |= fit;
+    return DGM_OK;
+}
+
+// A system that is for no way is most likely one of other languages.
+static dgm_status check_systems(const dgm_route *r, const dgm_settings *s, dgm_error *err)
+{
+    bool fit = !s->phrase_system || !s->phrase_system[0];
+    for (size_t i = 0; !fit && i < r->way_count; i++) {
+        const dgm_route_way *w = &r->ways[i];
+        if (!w->entry) return DGM_OK; // of lines that say their directions
+        const char *source = w->second >= 0 ? w->entry->pivot : w->entry->source;
+        DGM_TRY(dgm_phrases_fit(s->phrase_system, source, w->entry->target, &fit, err));
+    }
+    DGM_FAIL_IF(!fit, err, DGM_ERR_ARGUMENT, "%.200s: the phrase-based system is for none of the directions",
+                s->phrase_system);
     return DGM_OK;
 }
 
@@ -209,7 +222,7 @@ static dgm_status choose_terms(const dgm_route *r, const dgm_direction *one, dgm
 
 static dgm_status open_legs(dgm_route *r, const dgm_settings *settings, dgm_error *err)
 {
-    bool systems = false;
+    DGM_TRY(check_systems(r, settings, err));
     for (int i = 0; i < r->leg_count; i++) {
         const dgm_route_leg *leg = &r->legs[i];
         dgm_settings s = *settings;
@@ -220,15 +233,13 @@ static dgm_status open_legs(dgm_route *r, const dgm_settings *settings, dgm_erro
         s.direction_later = !one;
         if (leg->step != DGM_STEP_ONLY) memset(s.terms, 0, sizeof s.terms);
         if (leg->step == DGM_STEP_FIRST) first_step(r, &s);
-        DGM_TRY(choose_systems(r, one ? &d : NULL, &s, &systems, err));
+        DGM_TRY(choose_systems(r, one ? &d : NULL, &s, err));
         DGM_TRY(choose_terms(r, one ? &d : NULL, &s, err));
         for (dgm_route_way *w = r->ways; w < r->ways + r->way_count; w++)
             for (int step = 0; step < 2; step++)
                 if ((step ? w->second : w->first) == i) w->directed[step] = !one && w->entry;
         DGM_TRY(dgm_open_ensemble(&r->legs[i].t, leg->members, leg->member_count, &s, err));
     }
-    DGM_FAIL_IF(settings->phrase_system && settings->phrase_system[0] && !systems, err, DGM_ERR_ARGUMENT,
-                "%.200s: the phrase-based system is for none of the directions", settings->phrase_system);
     return DGM_OK;
 }
 

@@ -183,6 +183,14 @@ static bool write_settings(const tuning *u, const dgm_lmbr *w, double bleu)
     return writer_close(out);
 }
 
+// As the settings file has it: what is read from there gives the same.
+static void as_written(float *x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", (double)*x);
+    *x = strtof(text, NULL);
+}
+
 // --lmbr-dump: the evidence of all lines as the search has it with the weights that were found.
 static bool write_dump(const tuning *u, const dgm_lmbr *w)
 {
@@ -224,6 +232,8 @@ static int tune(tuning *u)
     if (dgm_lmbr_tune_route(u->route, u->inputs, u->reference.lines, u->count, &o, &weights, &bleu, &error) != DGM_OK)
         return fail(EXIT_RUNTIME, "%s", error.text);
     if (!u->o->quiet) lmbr_warn(u->t, set);
+    float *const found[] = {&weights.lambda, &weights.scale, &weights.p, &weights.r, &weights.t};
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) as_written(found[i]);
     if (u->o->lmbr.dump && !write_dump(u, &weights)) return EXIT_RUNTIME;
     return write_settings(u, &weights, bleu) ? EXIT_FINE : EXIT_RUNTIME;
 }
@@ -247,6 +257,7 @@ static bool open_all(tuning *u, int *code)
 {
     const translate_options *o = u->o;
     dgm_error error;
+    if (o->lmbr.dump && !writer_possible(o->lmbr.dump)) return false;
     if (!read_source(u) || !read_companions(u)) return false;
     if (o->lmbr.file && !(u->evidence.file = lmbr_open(&o->lmbr))) return false;
     if (o->lattice && !(u->lattices.file = lattices_open(o->lattice))) return false;
