@@ -312,6 +312,13 @@ static dgm_status start(tuner *u, trial *x, dgm_error *err)
 
 // ---- the whole ---------------------------------------------------------------------------------
 
+static bool reads_evidence(const dgm_route *r)
+{
+    for (int i = 0; i < r->leg_count; i++)
+        if (r->legs[i].t->evidence) return true;
+    return false;
+}
+
 static bool has_systems(const dgm_route *r)
 {
     for (int i = 0; i < r->leg_count; i++)
@@ -335,6 +342,7 @@ dgm_status dgm_route_lmbr_set(dgm_route *r, const dgm_lmbr *lmbr, dgm_error *err
 static dgm_status run(tuner *u, const dgm_input *inputs, trial *best, dgm_error *err)
 {
     bool missing = false;
+    DGM_FAIL_IF(!reads_evidence(u->route), err, DGM_ERR_ARGUMENT, "the translator was opened without LMBR");
     u->inputs = dgm_calloc(u->lines + 1, sizeof *u->inputs);
     u->system = dgm_calloc(u->lines + 1, sizeof *u->system);
     u->text = dgm_calloc(u->lines + 1, sizeof *u->text);
