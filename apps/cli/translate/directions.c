@@ -54,6 +54,8 @@ void directions_add(direction_window *w, size_t index, const char *text, size_t 
     } else if (second < size) {
         d->source = keep(w, text, first);
         d->target = keep(w, text + second, size - second);
+    } else if (size == 4 && memcmp(text, "auto", 4) == 0) {
+        d->source = keep(w, text, size); // --source auto
     } else {
         d->target = keep(w, text, size);
     }

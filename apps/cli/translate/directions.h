@@ -16,7 +16,7 @@ typedef struct direction_window {
 
 // Room for the lines of a window; forgets those of the last one. bytes: of all their texts.
 void directions_begin(direction_window *w, size_t lines, size_t bytes);
-// Line `index` of the window is `text`: two languages between spaces, one (of the target), or none.
+// Line `index` of the window is `text`: two languages between spaces, one (of the target; "auto": the source), or none.
 // More than two become a source that no model has, so that the line fails with its name.
 void directions_add(direction_window *w, size_t index, const char *text, size_t size,
                     dgm_input *input);
