@@ -236,7 +236,7 @@ typedef struct dgm_settings {
     int32_t no_repeat_ngram;
     // Glossaries: NULL behind the last path; TSV, CSV and TBX (docs/manual/CONSTRAINTS.md). Where a source
     // term stands in a line, one of its target variants must stand in the translation, as written.
-    // Default: none.
+    // "en-de=PATH" is for lines of that direction alone, by any names of languages. Default: none.
     const char *terms[DGM_TERMS_MAX];
     // POSIX extended regular expression: what it finds in a line (placeholders, numbers) must come
     // through as written. Default NULL: nothing.
@@ -333,7 +333,8 @@ typedef struct dgm_settings {
     int32_t lmbr_ngrams;
     // A phrase-based system (the path of a file as docs/manual/PHRASES.md describes it) that decodes every
     // line which comes without evidence, and steers its search, weighed by `lmbr`. It must translate
-    // between the model's languages. Default NULL: none.
+    // between the model's languages. "en-de=PATH,fr-de=PATH": one for lines of each direction; those of others have none.
+    // Default NULL: none.
     const char *phrase_system;
     // What it gives: "nbest", the list of its evidence_nbest best translations, no two the same, or
     // "lattice", its search graph. NULL: "nbest". Default NULL.

@@ -109,10 +109,10 @@ static inline void dgm_lmbr_tune_default(dgm_lmbr_tune_options *options)
 }
 
 // Finds lambda, scale, p and r by BLEU: climbs from `start`, one weight at a time, a few dozen trials that translate
-// all lines (docs/manual/LMBR.md) with all that they bring: prefixes, constraints, lattices, directions. start.use_thetas:
-// p and r are not looked at, lambda and scale alone are found. Lines without evidence are those of the translator's
-// phrase-based systems, which are asked once. The translator is left with other weights than it had. bleu: NULL, or the
-// best one's. dgm_lmbr_tune_route (route.h): of a route.
+// all lines (docs/manual/LMBR.md) with all that they bring: prefixes, constraints, lattices, directions. With
+// start.use_thetas p and r are not looked at: lambda and scale are found. Lines without evidence are those of the
+// translator's phrase-based systems, which are asked once. The translator is left with other weights than it had.
+// bleu: NULL, or the best one's. dgm_lmbr_tune_route (route.h): of a route.
 DGM_API dgm_status dgm_lmbr_tune(dgm_translator *t, const dgm_input *inputs, const dgm_line *references, size_t count,
                                  const dgm_lmbr_tune_options *options, dgm_lmbr *weights, double *bleu,
                                  dgm_error *error);

@@ -24,7 +24,8 @@ dgm_status dgm_glossary_read(dgm_glossary *g, const char *path, const char *sour
 // The same of a file that was read, gzip and all (dgm_lines_collect); its name says what it is.
 dgm_status dgm_glossary_parse(dgm_glossary *g, const char *path, dgm_text data, const char *source,
                               const char *target, dgm_error *err);
-// The parsers, over the whole content of a file. DGM_ERR_UNSUPPORTED: it has nothing for the two languages. On failure some rows may have been added.
+// The parsers, over the whole content of a file. DGM_ERR_UNSUPPORTED: it has nothing for the two languages. On failure
+// some rows may have been added.
 dgm_status dgm_glossary_tsv(dgm_glossary *g, dgm_text data, const char *source, const char *target,
                             dgm_error *err);
 dgm_status dgm_glossary_csv(dgm_glossary *g, dgm_text data, const char *source, const char *target,

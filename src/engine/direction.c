@@ -10,13 +10,16 @@
 //
 // Its length penalties are the file's for its direction, unless the caller set them.
 //
-// Clusters of all directions are there where lines say theirs (restrict.c). A glossary cannot follow: it
-// is read for the translator's direction, and a line of another one is refused with it.
+// Clusters of all directions are there where lines say theirs (restrict.c), glossaries too.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/textfile.h"
+#include "constraint/glossary.h"
 #include "engine/engine_private.h"
+#include "format/directed.h"
+#include "text/language_code.h"
 
 static const dgm_languages *languages_of(const dgm_translator *t, int member)
 {
@@ -186,6 +189,163 @@ bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int directio
         return true;
     }
     return false;
+}
+
+// ---- glossaries ---------------------------------------------------------------------------------
+//
+// Those of settings.terms: "en-de=FILE" is for lines from English to German, "FILE" for all.
+//
+//     files --read once--> text --languages of a direction--> glossary of the translator's direction   t->glossary
+//                            |                                 (read when it is opened: mistakes are said then)
+//                            +--of every other one when its first line comes---> sets
+//
+// A model of a hundred languages has ten thousand directions: those that no line has are never made. A set is not
+// changed or freed before the translator is, so that lines keep pointers.
+
+typedef struct term_set {
+    int direction[2];
+    dgm_glossary *glossary; // NULL: no file has anything for it
+} term_set;
+
+typedef struct term_file {
+    char *spec;
+    dgm_writer text; // of the file
+} term_file;
+
+struct dgm_term_files {
+    term_file files[DGM_TERMS_MAX];
+    int count;
+    term_set *sets; // guarded by the translator's lock, as they come
+    size_t set_count, set_cap;
+};
+
+void dgm_terms_close(dgm_translator *t)
+{
+    struct dgm_term_files *f = t->terms;
+    dgm_glossary_close(&t->glossary);
+    for (int i = 0; f && i < f->count; i++) {
+        dgm_free(f->files[i].spec);
+        dgm_writer_free(&f->files[i].text);
+    }
+    for (size_t i = 0; f && i < f->set_count; i++) dgm_glossary_close(&f->sets[i].glossary);
+    if (f) dgm_free(f->sets);
+    dgm_free(f);
+    t->terms = NULL;
+}
+
+static bool is_language(const dgm_codes *known, dgm_text cell)
+{
+    for (size_t i = 0; i < known->count; i++)
+        if (cell.size >= 2 && dgm_language_agrees(cell, dgm_text_of(known->items[i]))) return true;
+    return false;
+}
+
+// The next cell of the first row, from *at on; false: there is none.
+static bool next_cell(dgm_text text, size_t *at, dgm_text *cell)
+{
+    size_t end = *at;
+    if (end > text.size) return false;
+    while (end < text.size && !strchr("\t,\r\n", text.data[end])) end++;
+    *cell = dgm_text_trim((dgm_text){text.data + *at, end - *at});
+    *at = end < text.size && strchr("\t,", text.data[end]) ? end + 1 : text.size + 1;
+    return true;
+}
+
+// Does the first row name languages, and not both of the direction's? Then its columns are for other directions, and
+// the row is no term.
+static bool names_others(const dgm_codes *known, dgm_text text, const char *source, const char *target)
+{
+    bool found[2] = {false, false};
+    dgm_text cell;
+    size_t count = 0, at = 0;
+    if (text.size >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0) text.data += 3, text.size -= 3;
+    for (; next_cell(text, &at, &cell); count++) {
+        if (!is_language(known, cell)) return false;
+        found[0] = found[0] || dgm_language_agrees(cell, dgm_text_of(source));
+        found[1] = found[1] || dgm_language_agrees(cell, dgm_text_of(target));
+    }
+    return count >= 2 && (!found[0] || !found[1]);
+}
+
+dgm_status dgm_terms_read(dgm_glossary **g, const char *item, dgm_text text, const dgm_codes *known, const char *source,
+                          const char *target, dgm_error *err)
+{
+    dgm_error why;
+    if (!dgm_directed_fits(item, source, target) || (known && names_others(known, text, source, target))) return DGM_OK;
+    if (!*g) DGM_TRY(dgm_glossary_open(g, err));
+    const dgm_status st = dgm_glossary_parse(*g, dgm_directed_read(item).name, text, source, target, &why);
+    return st == DGM_OK || (known && st == DGM_ERR_UNSUPPORTED) ? DGM_OK : dgm_fail(err, st, "%s", why.text);
+}
+
+// All files that are for this direction. several: there are others, for which they may be.
+static dgm_status make(const dgm_translator *t, const char *source, const char *target, bool several,
+                       dgm_glossary **out, dgm_error *err)
+{
+    const struct dgm_term_files *f = t->terms;
+    const dgm_languages *l = languages_of(t, 0);
+    dgm_codes known = {0};
+    dgm_status st = DGM_OK;
+    const char **codes = dgm_calloc((size_t)(l->count[0] + l->count[1]) + 1, sizeof *codes);
+    *out = NULL;
+    if (!codes) return dgm_no_memory(err);
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < l->count[side]; i++) codes[known.count++] = l->code[side][i];
+    known.items = codes;
+    for (int i = 0; st == DGM_OK && i < f->count; i++) {
+        const term_file *x = &f->files[i];
+        const dgm_text text = {x->text.size ? (const char *)x->text.data : "", x->text.size};
+        st = dgm_terms_read(out, x->spec, text, several ? &known : NULL, source, target, err);
+    }
+    if (st != DGM_OK) dgm_glossary_close(out);
+    dgm_free(codes);
+    return st;
+}
+
+dgm_status dgm_terms_open(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    if (!s->terms[0]) return DGM_OK;
+    struct dgm_term_files *f = t->terms = dgm_calloc(1, sizeof *f);
+    if (!f) return dgm_no_memory(err);
+    for (int i = 0; i < DGM_TERMS_MAX && s->terms[i]; i++) {
+        term_file *x = &f->files[f->count++];
+        x->spec = dgm_strdup(s->terms[i]);
+        if (!x->spec) return dgm_no_memory(err);
+        DGM_TRY(dgm_lines_collect(dgm_directed_read(x->spec).name, &x->text, err));
+    }
+    const bool known = t->source_code[0] || t->target_code[0] || !t->every_direction;
+    return known ? make(t, t->source_code, t->target_code, t->every_direction, &t->glossary, err) : DGM_OK;
+}
+
+static dgm_status find(dgm_translator *t, const int direction[2], const dgm_glossary **out, dgm_error *err)
+{
+    struct dgm_term_files *f = t->terms;
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    for (size_t i = 0; i < f->set_count; i++)
+        if (memcmp(f->sets[i].direction, direction, sizeof f->sets[i].direction) == 0) {
+            *out = f->sets[i].glossary;
+            return DGM_OK;
+        }
+    term_set made = {.direction = {direction[0], direction[1]}};
+    const char *code[2] = {"", ""};
+    for (int side = 0; side < 2; side++)
+        if (direction[side] >= 0 && l->count[side]) code[side] = l->code[side][direction[side]];
+    DGM_TRY(dgm_grow(&f->sets, &f->set_cap, f->set_count + 1, sizeof *f->sets, err));
+    DGM_TRY(make(t, code[0], code[1], true, &made.glossary, err));
+    f->sets[f->set_count++] = made;
+    *out = made.glossary;
+    return DGM_OK;
+}
+
+dgm_status dgm_terms_of(const dgm_translator *t, const int direction[2], bool other, const dgm_glossary **out,
+                        dgm_error *err)
+{
+    dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
+    *out = t->glossary;
+    if (!t->terms || !other) return DGM_OK;
+    pthread_mutex_lock(&mine->lock);
+    const dgm_status st = find(mine, direction, out, err);
+    pthread_mutex_unlock(&mine->lock);
+    return st;
 }
 
 // ---- public -----------------------------------------------------------------------------------

@@ -181,12 +181,18 @@ dgm_status dgm_asked_line(const dgm_translator *t, const dgm_asked *line, dgm_er
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_constrain_close(dgm_translator *t);
 bool dgm_constrain_claims(const dgm_line_state *line, dgm_text text, size_t begin, size_t end);
-// terms.c: glossaries of settings.terms by directions. of: that of a line (other: its direction is not the
+// direction.c: glossaries of settings.terms by directions. of: that of a line (other: its direction is not the
 // translator's); *out NULL: there is none.
 dgm_status dgm_terms_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_terms_close(dgm_translator *t);
-// Has an item of settings.terms something for a direction?
-dgm_status dgm_terms_fit(const char *item, const char *source, const char *target, bool *fit, dgm_error *err);
+// Adds what an item of settings.terms, whose text this is, has for a direction to a glossary, which is opened where
+// there is something. known: languages of the directions that it may be for instead of this one; NULL: this is the only one.
+typedef struct dgm_codes {
+    const char *const *items;
+    size_t count;
+} dgm_codes;
+dgm_status dgm_terms_read(struct dgm_glossary **g, const char *item, dgm_text text, const dgm_codes *known,
+                          const char *source, const char *target, dgm_error *err);
 dgm_status dgm_terms_of(const dgm_translator *t, const int direction[2], bool other, const struct dgm_glossary **out,
                         dgm_error *err);
 
@@ -213,7 +219,7 @@ dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
 
-// phrase_systems.c: those that give evidence, when the languages are known. for: that of a direction of the first
+// evidence.c: phrase-based systems that give it, when the languages are known. for: that of a direction of the first
 // model's languages (-1: not known); NULL: there is none. fits: is one of settings.phrase_system for a direction? By
 // what the setting says, and its files; NULL: a language that nobody knows.
 dgm_status dgm_phrases_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);

@@ -224,7 +224,8 @@ const dgm_setting_row dgm_setting_rows[] = {
     // ---- constraints --------------------------------------------------------------------------
     {KIND(LIST, terms, CONSTRAINTS, "terms", "glossaries",
           "glossary for every line; where a source term stands, one of its targets must stand in "
-          "the translation, as written; TSV, .csv or .tbx, also gzip; may be given several times"),
+          "the translation, as written; TSV, .csv or .tbx, also gzip; may be given several times; "
+          "en-de=FILE: for lines of that direction"),
      .pub.value = "FILE", .pub.count = DGM_TERMS_MAX, .pub.flags = COMMON | OUTPUT,
      .pub.everyday = 10,
      .pub.synonyms = "glossary"},
@@ -252,7 +253,7 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(TEXT, phrase_system, EVIDENCE, "evidence", "phrase-based system",
           "let a phrase-based system decode every line and steer the search by what it says, as "
           "--lmbr does; FILE describes the system: lines of 'table = en-de.pt', 'lm = de.lm' and so "
-          "on (docs/manual/PHRASES.md)"),
+          "on (docs/manual/PHRASES.md); en-de=FILE,fr-de=FILE: one for each direction"),
      .pub.value = "FILE", .pub.flags = OUTPUT},
     {KIND(CHOICE, evidence_kind, EVIDENCE, "evidence-kind", "kind of evidence",
           "--evidence: take the system's n-best list (default) or the lattice of its search"),

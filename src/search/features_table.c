@@ -143,9 +143,9 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                                .setting = "dgm_settings.diversity",
                                .asked = asks_diversity,
                                .places = {{BEAM | CUBE | DOUBLE, ALL_WRITINGS}},
-                               .why = "it lets hypotheses of one beam give way to each other; those of greedy search and "
-                                      "mask-predict do not compete, and what sample draws is drawn independently, so "
-                                      "that a list is as diverse as temperature says"},
+                               .why = "it lets hypotheses of one beam give way to each other; those of greedy "
+                                      "search and mask-predict do not compete, and what sample draws is drawn "
+                                      "independently: how diverse that is, temperature says"},
     [DGM_FEATURE_COVERAGE] = {.name = "coverage-penalty",
                               .setting = "dgm_settings.coverage_penalty",
                               .asked = asks_coverage},

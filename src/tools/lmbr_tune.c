@@ -260,7 +260,8 @@ static dgm_status ask_phrases(tuner *u, size_t nbest, int (*take)(void *, const 
 {
     for (size_t at = 0; at < u->lines; at += WINDOW) {
         const size_t count = u->lines - at < WINDOW ? u->lines - at : WINDOW;
-        const dgm_status st = dgm_evidence_decode_directed(u->t, u->text + at, u->said + at, count, nbest, take, d, err);
+        const dgm_status st =
+            dgm_evidence_decode_directed(u->t, u->text + at, u->said + at, count, nbest, take, d, err);
         if (d->st != DGM_OK) return dgm_no_memory(err);
         if (st != DGM_OK) dgm_error_prefix(err, "after line %zu", at);
         DGM_TRY(st);
@@ -350,8 +351,8 @@ static dgm_status run(tuner *u, const dgm_input *inputs, trial *best, dgm_error 
     u->said = dgm_calloc(u->lines + 1, sizeof *u->said);
     if (!u->inputs || !u->system || !u->text || !u->texts || !u->said) return dgm_no_memory(err);
     for (size_t i = 0; i < u->lines; i++) {
-        DGM_TRY(dgm_sized_take(&u->inputs[i], sizeof u->inputs[i], (const char *)inputs + i * inputs->size, "dgm_input",
-                               "dgm_input_default", err));
+        const void *at = (const char *)inputs + i * inputs->size;
+        DGM_TRY(dgm_sized_take(&u->inputs[i], sizeof u->inputs[i], at, "dgm_input", "dgm_input_default", err));
         u->inputs[i].size = sizeof u->inputs[i];
         if (u->inputs[i].direction) u->said[i] = *u->inputs[i].direction;
         u->text[i] = (dgm_line){u->inputs[i].text, u->inputs[i].text_size};

@@ -21,6 +21,7 @@
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 #include "search/fold.h"
+#include "tools/pairs_box.h"
 #include "tools/pairs_masked.h"
 
 enum { GROUP = 32 };
@@ -72,46 +73,6 @@ typedef struct lane {
     dgm_status status;
     dgm_error error;
 } lane;
-
-typedef struct pair_box {
-    dgm_pair_scores pub; // first: what the caller sees
-    dgm_pair_score *items;
-    const dgm_pair_score **list; // the items
-} pair_box;
-
-void dgm_pair_scores_free(dgm_pair_scores **scores)
-{
-    if (!scores || !*scores) return;
-    pair_box *box = (pair_box *)(void *)*scores;
-    *scores = NULL;
-    for (size_t i = 0; box->items && i < box->pub.count; i++) {
-        dgm_free((void *)(uintptr_t)box->items[i].tokens);
-        if (box->items[i].message && box->items[i].message[0])
-            dgm_free((void *)(uintptr_t)box->items[i].message);
-    }
-    dgm_free(box->items);
-    dgm_free(box->list);
-    dgm_free(box);
-}
-
-static pair_box *open_box(size_t count)
-{
-    pair_box *box = dgm_calloc(1, sizeof *box);
-    if (!box) return NULL;
-    dgm_pair_scores *pub = &box->pub;
-    box->items = dgm_calloc(count + 1, sizeof *box->items);
-    box->list = dgm_calloc(count + 1, sizeof *box->list);
-    if (!box->items || !box->list) {
-        dgm_pair_scores_free(&pub);
-        return NULL;
-    }
-    for (size_t i = 0; i < count; i++) {
-        box->items[i] = (dgm_pair_score){.size = sizeof box->items[i], .message = ""};
-        box->list[i] = &box->items[i];
-    }
-    *pub = (dgm_pair_scores){.size = sizeof *pub, .items = box->list, .count = count};
-    return box;
-}
 
 // ---- text to tokens ---------------------------------------------------------------------------
 
@@ -253,8 +214,8 @@ static dgm_status encode_all(scoring *s, const dgm_pair *pairs, const dgm_direct
         dgm_error why;
         s->pairs[i].length_penalty = s->t->config.length_penalty;
         const dgm_status one = tokens ? encode_tokens(s, &tokens[i], &s->pairs[i], &scratch, &why)
-                                      : encode_pair(s, &pairs[i], directions ? &directions[i] : NULL, &s->pairs[i], &clean,
-                                                    &scratch, &why);
+                                      : encode_pair(s, &pairs[i], directions ? &directions[i] : NULL, &s->pairs[i],
+                                                    &clean, &scratch, &why);
         dgm_pair_score *item = &s->items[i];
         item->status = one;
         if (one == DGM_OK) {
@@ -572,7 +533,7 @@ static dgm_status score_all(dgm_translator *t, const dgm_pair *pairs, const dgm_
                  .group = t->batch < GROUP ? t->batch : GROUP};
     if ((size_t)s.group > count) s.group = count ? (int)count : 1;
     s.limits = (dgm_limits){.slots = s.group, .rows = s.group, .source = t->config.max_source};
-    pair_box *box = open_box(count);
+    dgm_pair_box *box = dgm_pair_box_open(count);
     s.pairs = dgm_calloc(count ? count : 1, sizeof *s.pairs);
     s.order = dgm_calloc(count ? count : 1, sizeof *s.order);
     if (!box || !s.pairs || !s.order) {

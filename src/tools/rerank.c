@@ -69,7 +69,8 @@ static bool offers(const dgm_translator *t, const char *source, const char *targ
 static bool is_for(const dgm_reranker *r, const dgm_result *line)
 {
     if (!has_choice(line)) return false;
-    if (r->direction && !dgm_direction_means(dgm_text_of(r->direction), line->source_code, line->target_code)) return false;
+    if (r->direction && !dgm_direction_means(dgm_text_of(r->direction), line->source_code, line->target_code))
+        return false;
     return !r->directed || offers(r->translator, line->source_code, line->target_code);
 }
 
@@ -144,7 +145,8 @@ dgm_status dgm_rerank_by(const dgm_reranker *rerankers, size_t count, const dgm_
 {
     for (size_t i = 0; i < count; i++) {
         dgm_reranker own = {0};
-        DGM_TRY(dgm_sized_take(&own, sizeof own, (const char *)rerankers + i * rerankers->size, "dgm_reranker", NULL, err));
+        const void *at = (const char *)rerankers + i * rerankers->size;
+        DGM_TRY(dgm_sized_take(&own, sizeof own, at, "dgm_reranker", NULL, err));
         DGM_FAIL_IF(!own.translator, err, DGM_ERR_ARGUMENT, "re-ranker %zu has no translator", i + 1);
         DGM_TRY(rerank(&own, sources, results, err));
     }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/sized.h"
+#include "base/textfile.h"
 #include "format/directed.h"
 #include "format/languages.h"
 #include "tools/route_private.h"
@@ -134,18 +135,36 @@ static dgm_status check_members(const dgm_route *r, const dgm_route_options *o, 
     return DGM_OK;
 }
 
+// An item of settings.terms for a direction of several, or of one.
+static dgm_status read_glossary(const dgm_route *r, const char *item, dgm_direction d, dgm_glossary **g, dgm_error *err)
+{
+    dgm_writer w = {0};
+    dgm_codes known = {0};
+    const char **codes = dgm_calloc(2 * r->way_count + 1, sizeof *codes);
+    if (!codes) return dgm_no_memory(err);
+    for (size_t i = 0; i < r->way_count; i++) {
+        if (!r->ways[i].entry) continue;
+        codes[known.count++] = r->ways[i].entry->source;
+        codes[known.count++] = r->ways[i].entry->target;
+    }
+    known.items = codes;
+    dgm_status st = dgm_lines_collect(dgm_directed_read(item).name, &w, err);
+    if (st == DGM_OK)
+        st = dgm_terms_read(g, item, (dgm_text){w.size ? (const char *)w.data : "", w.size},
+                            r->way_count > 1 ? &known : NULL, d.source, d.target, err);
+    dgm_writer_free(&w);
+    dgm_free(codes);
+    return st;
+}
+
 // Glossaries of ways of two steps, in their languages.
 static dgm_status read_glossaries(dgm_route *r, const dgm_settings *s, dgm_error *err)
 {
     for (size_t i = 0; i < r->way_count; i++) {
         dgm_route_way *w = &r->ways[i];
-        for (int k = 0; w->second >= 0 && k < DGM_TERMS_MAX && s->terms[k]; k++) {
-            const char *path = dgm_directed_read(s->terms[k]).name;
-            if (!dgm_directed_fits(s->terms[k], w->entry->source, w->entry->target)) continue;
-            if (!w->glossary) DGM_TRY(dgm_glossary_open(&w->glossary, err));
-            const dgm_status st = dgm_glossary_read(w->glossary, path, w->entry->source, w->entry->target, err);
-            if (st != DGM_ERR_UNSUPPORTED || r->way_count == 1) DGM_TRY(st); // it may have others
-        }
+        for (int k = 0; w->second >= 0 && k < DGM_TERMS_MAX && s->terms[k]; k++)
+            DGM_TRY(read_glossary(r, s->terms[k], (dgm_direction){w->entry->source, w->entry->target}, &w->glossary,
+                                  err));
     }
     return DGM_OK;
 }
@@ -212,8 +231,10 @@ static dgm_status choose_terms(const dgm_route *r, const dgm_direction *one, dgm
 {
     int kept = 0;
     for (int i = 0; i < DGM_TERMS_MAX && s->terms[i]; i++) {
-        bool fit = true;
-        if (one && r->way_count > 1) DGM_TRY(dgm_terms_fit(s->terms[i], one->source, one->target, &fit, err));
+        dgm_glossary *g = NULL;
+        if (one && r->way_count > 1) DGM_TRY(read_glossary(r, s->terms[i], *one, &g, err));
+        const bool fit = !one || r->way_count == 1 || (g && dgm_glossary_count(g) > 0);
+        dgm_glossary_close(&g);
         if (fit) s->terms[kept++] = s->terms[i];
     }
     while (kept < DGM_TERMS_MAX) s->terms[kept++] = NULL;

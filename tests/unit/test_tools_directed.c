@@ -106,7 +106,8 @@ static void names_of_files(void **state)
     put("en-de=b", "");
     assert_string_equal(dgm_directed_path("en-de=b"), "en-de=b");
     assert_string_equal(dgm_directed_path("en-de=c"), "c");
-    const char *list = "en-de=a,b,fr-de=c,d-e=,zh-Hans-en=f", *want[] = {"en-de=a,b", "fr-de=c", "d-e=", "zh-Hans-en=f"};
+    const char *list = "en-de=a,b,fr-de=c,d-e=,zh-Hans-en=f";
+    const char *const want[] = {"en-de=a,b", "fr-de=c", "d-e=", "zh-Hans-en=f"};
     for (int i = 0; i <= 4; i++) {
         char *item = NULL;
         assert_int_equal(dgm_directed_item(&list, &item, NULL), DGM_OK);
@@ -237,6 +238,8 @@ static void glossaries_of_directions(void **state)
                             "</body></text></martif>"));
     dgm_settings_default(&s);
     for (int i = 0; i < 3; i++) s.terms[i] = specs[i];
+    // Columns of two languages are no terms of others.
+    s.terms[3] = put("columns.tsv", "es\tit\nDas\tqui\nThe\tqui\nLe\tqui\nDer\tqui\n");
     dgm_route *r = open_later(NULL, NULL, &s);
     fill(inputs, lines, LINES);
     for (int i = 0; i < LINES; i++) inputs[i].direction = &said[i];
@@ -246,6 +249,7 @@ static void glossaries_of_directions(void **state)
     for (int i = 0; i < LINES; i++) {
         dgm_settings alone = s;
         memset(alone.terms, 0, sizeof alone.terms);
+        assert_null(strstr(dgm_result_text(mixed->items[i]), "qui"));
         if (own[i] >= 0) alone.terms[0] = specs[own[i]];
         dgm_route *one = open_route(NULL, said[i].source, said[i].target, &alone);
         inputs[i].direction = NULL;
@@ -353,8 +357,8 @@ static int hear(void *cookie, const dgm_lmbr_trial *x)
 static void settings_of_lines_in_directions(void **state)
 {
     (void)state;
-    static const char *const wanted[LINES] = {"This is a house.", "La maison est petite.", "The dog runs in the garden.",
-                                              "Le chien court.", "4711"};
+    static const char *const wanted[LINES] = {"This is a house.", "La maison est petite.",
+                                              "The dog runs in the garden.", "Le chien court.", "4711"};
     dgm_evidence_candidate candidates[LINES];
     dgm_evidence evidence[LINES];
     dgm_line references[LINES];

@@ -95,7 +95,7 @@ static const option options[] = {
      NULL, NULL},
     {"directions", 0, OPTION_TEXT | OPTION_MODEL, "FILE", AT(directions), 0, 0, NULL,
      "multilingual models: file with the languages of each line, 'SOURCE TARGET' or 'TARGET', one "
-     "line per line of input; what it leaves out is --source and --target",
+     "line per line of input; what it leaves out is --source and --target; with --source auto it is found out",
      NULL, NULL},
     {"prefix", 0, OPTION_TEXT | COMMON_CONSTRAINT, "FILE", AT(prefix), 0, 0, NULL,
      "file with the beginning that each translation must have; one line per line of input, an "
@@ -118,7 +118,7 @@ static const option options[] = {
      "times "
      "the score that MODEL gives them, e.g. one that writes from right to left (default weight 1); "
      "it "
-     "may have another vocabulary; may be given several times; needs --beam",
+     "may have another vocabulary; may be given several times; en-de=MODEL: for lines of that direction; needs --beam",
      NULL, NULL},
     {"window", 0, OPTION_COUNT | OPTION_SPEED | OPTION_OUTPUT, "N", AT(window), 1, 1000000, NULL,
      "lines that are sorted by length together (default 2048)", "maxi-batch", NULL},

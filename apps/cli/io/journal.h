@@ -13,7 +13,8 @@
 //
 // LINES lines of input with the CRC-32 INPUT gave BYTES bytes of output with the CRC-32 OUTPUT; of
 // these FAILED lines failed, which took FAILURES bytes with the CRC-32 REASONS of the failure
-// report, and the dump of their evidence DUMPED bytes with the CRC-32 DUMP. CHECK is the CRC-32 of the line before it: a line that was cut short does not count.
+// report, and the dump of their evidence DUMPED bytes with the CRC-32 DUMP. CHECK is the CRC-32 of the line before it:
+// a line that was cut short does not count.
 #ifndef DGM_APPS_CLI_IO_JOURNAL_H
 #define DGM_APPS_CLI_IO_JOURNAL_H
 

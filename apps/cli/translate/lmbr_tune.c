@@ -264,7 +264,8 @@ static bool open_all(tuning *u, int *code)
     int failed = engine_open_route(&o->engine, &u->route, &u->t, &u->owned);
     if (failed < 0 && o->prefix && dgm_translator_check(u->t, "prefix", &error) != DGM_OK)
         failed = fail(EXIT_USAGE, "%s", error.text);
-    if (failed < 0) failed = rerank_open(&o->rerank, &o->engine, u->t, o->directions || is_auto(&o->engine), &u->rerank);
+    const bool many = o->directions || is_auto(&o->engine);
+    if (failed < 0) failed = rerank_open(&o->rerank, &o->engine, u->t, many, &u->rerank);
     if (failed >= 0) *code = failed;
     if (failed >= 0 || !read_all(u)) return false;
     return !is_file_name(u->output) || (add_identity(u) && trials_open(&u->trials, u->output, u->sum, o->resume));
