@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products in bf16 on the CPU: every kind of model translates the same with scores in any batch, on any number of
-// threads; levels that widen agree bit by bit; a file of type bf16 gives what its numbers give.
+// threads; levels that widen agree bit by bit; a file of type bf16 gives what its numbers give; a profile
+// counts its bytes.
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,6 +136,36 @@ static void test_files(void **state)
     unlink(whole);
 }
 
+// A product reads rows of two bytes an input, and reads and writes columns of four.
+static void test_profile(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_error err = {{0}};
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_profile *p = NULL;
+    int products = 0;
+    dgm_settings_default(&s);
+    s.precision = "bf16";
+    s.max_length = 12;
+    if (dgm_open(&t, models[0], &s, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_profile_start(t, &err), DGM_OK);
+    if (dgm_translate(t, lines, TEXTS, &r, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_profile_read(t, &p, &err), DGM_OK);
+    for (size_t i = 0; i < p->count; i++) {
+        const dgm_profile_row *row = p->rows[i];
+        if (strcmp(row->operation, "linear") != 0 || strcmp(row->precision, "bf16") != 0) continue;
+        const uint64_t inputs = (uint64_t)row->inputs;
+        assert_int_equal(row->other_bytes, 2 * row->rows * inputs + 8 * row->multiply_adds / inputs);
+        products++;
+    }
+    assert_true(products > 3);
+    dgm_profile_free(&p);
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
 int main(void)
 {
     make_texts();
@@ -142,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

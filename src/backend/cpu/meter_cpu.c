@@ -49,7 +49,10 @@ void cpu_count_moved(dgm_exec *x, double begin, dgm_work work, dgm_mat y, int in
 void cpu_count_product(dgm_exec *x, const dgm_linear *w, int m, int columns, int walked,
                        double begin)
 {
-    static const uint64_t sizes[] = {sizeof(float), sizeof(int16_t), sizeof(int8_t)};
+    static const uint64_t sizes[DGM_PRECISION_COUNT] = {
+        [DGM_PRECISION_F32] = 4, [DGM_PRECISION_I16] = 2,  [DGM_PRECISION_I8] = 1,
+        [DGM_PRECISION_F16] = 2, [DGM_PRECISION_BF16] = 2,
+    };
     uint64_t rows = (uint64_t)m, n = (uint64_t)columns, k = (uint64_t)w->cols;
     // Weights as a share of the packed copy, C as it is read and written.
     double share = (double)walked / (double)w->rows;
