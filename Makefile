@@ -303,7 +303,7 @@ $(BUILD)/bench/gemm: $(GEMM) bench/programs/gemm.h bench/programs/ceilings.h ben
 
 $(BUILD)/bench/roofline: bench/programs/roofline.c bench/programs/ceilings.c bench/programs/ceilings.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -Ibench/programs -o $@ bench/programs/roofline.c bench/programs/ceilings.c $(BUILD)/libdragoman.a $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ bench/programs/roofline.c bench/programs/ceilings.c $(BUILD)/libdragoman.a $(LIBS)
 
 CEILINGS := bench/programs/ceilings_print.c bench/programs/ceilings.c
 $(BUILD)/bench/ceilings: $(CEILINGS) bench/programs/ceilings.h $(BUILD)/libdragoman.a

@@ -59,7 +59,7 @@ def order(row):
     batch = {"1": 0, "free": 2}.get(row["batch"], 1)
     return (row["model"].startswith("random"), ["random-tiny", "random-base", "random-big"].index(row["model"])
             if row["model"].startswith("random-") else 0, row["model"],
-            ["f32", "i16", "i8"].index(row["precision"]), row["shortlist"], int(row["beam"]), batch)
+            ["f32", "i16", "bf16", "i8"].index(row["precision"]), row["shortlist"], int(row["beam"]), batch)
 
 
 # ---- chart ---------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@
 #include <sys/mman.h>
 #include <time.h>
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
+
+#include "kernel/cpu.h"
 
 const char *const ceiling_names[CEILING_PEAKS] = {"f32", "i16", "i8", "bf16"};
 
@@ -104,6 +105,7 @@ enum { STEPS = 2000 };
 
 STREAM(f32_avx2, "avx2,fma", __m256, _mm256_fmadd_ps(x, y, a), 8)
 STREAM(f32_avx512, "avx512f", __m512, _mm512_fmadd_ps(x, y, a), 16)
+STREAM(bf16_avx512, "avx512f,avx512bf16", __m512, _mm512_dpbf16_ps(a, (__m512bh)x, (__m512bh)y), 32)
 STREAM(i16_vnni, "avx512vnni", __m512i, _mm512_dpwssd_epi32(a, x, y), 32)
 STREAM(i8_vnni, "avx512vnni", __m512i, _mm512_dpbusd_epi32(a, x, y), 64)
 // A product that does not depend on the accumulator would be made only once.
@@ -211,18 +213,11 @@ TILES static double read_tiles(const void *data, size_t size)
     return (double)size;
 }
 
-// AMX-BF16; tiles themselves are known to be there.
-static bool has_bf16_tiles(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 22);
-}
-
-double ceilings_tile_turn(void)
+double ceilings_tile_turn(bool bf16)
 {
     static const void *numbers;
     if (!numbers) numbers = random_numbers();
-    return i8_amx(numbers, 0);
+    return bf16 ? bf16_amx(numbers, 0) : i8_amx(numbers, 0);
 }
 
 typedef struct level {
@@ -244,8 +239,8 @@ static const level levels[] = {
      read_avx512,
      write_avx512},
     {"vnni",
-     {f32_avx512, i16_vnni, i8_vnni},
-     {"vfmadd zmm", "vpdpwssd zmm", "vpdpbusd zmm"},
+     {f32_avx512, i16_vnni, i8_vnni, bf16_avx512},
+     {"vfmadd zmm", "vpdpwssd zmm", "vpdpbusd zmm", "vdpbf16ps zmm"},
      read_avx512,
      write_avx512},
     {"amx",
@@ -265,19 +260,15 @@ typedef struct level {
 static const level levels[] = {{"", {NULL}, {NULL}, NULL, NULL}};
 enum { LEVELS = 0 };
 
-static bool has_bf16_tiles(void)
-{
-    return false;
-}
-
 static double read_tiles(const void *data, size_t size)
 {
     (void)data;
     return (double)size;
 }
 
-double ceilings_tile_turn(void)
+double ceilings_tile_turn(bool bf16)
 {
+    (void)bf16;
     return 0;
 }
 #endif
@@ -299,6 +290,12 @@ static double write_plain(const void *data, size_t size)
     return (double)size;
 }
 
+// What a level's instructions for bf16 need: not every CPU of the level has them.
+static unsigned bf16_flag(const level *l)
+{
+    return strcmp(l->name, "amx") == 0 ? DGM_CPU_AMX_BF16 : DGM_CPU_AVX512_BF16;
+}
+
 // The fastest stream of each kind at the level or below: some narrower instructions are faster.
 static void measure_peaks(ceilings *c, const level *l)
 {
@@ -306,7 +303,7 @@ static void measure_peaks(ceilings *c, const level *l)
     for (int i = 0; i < CEILING_PEAKS; i++) {
         c->instruction[i] = "not measured";
         for (const level *k = levels; l && k <= l; k++) {
-            if (!k->streams[i] || (i == CEILING_BF16 && !has_bf16_tiles())) continue;
+            if (!k->streams[i] || (i == CEILING_BF16 && !(dgm_cpu_detect() & bf16_flag(k)))) continue;
             const double rate = best_rate(k->streams[i], seeds, 0);
             if (rate < 1.02 * c->peak[i]) continue;
             c->peak[i] = rate;

@@ -11,6 +11,7 @@
 #ifndef DGM_BENCH_PROGRAMS_CEILINGS_H
 #define DGM_BENCH_PROGRAMS_CEILINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { CEILING_SIZES = 14 };
@@ -32,8 +33,8 @@ void ceilings_measure(ceilings *c, const char *level);
 // Between the measured sizes, on a logarithmic scale.
 double ceilings_read(const ceilings *c, double bytes);
 
-// One turn of the stream of u8 x i8 products in tiles (level "amx" alone); returns its multiply-adds.
-double ceilings_tile_turn(void);
+// One turn of the stream of u8 x i8 or bf16 products in tiles (level "amx" alone); returns its multiply-adds.
+double ceilings_tile_turn(bool bf16);
 
 double wall_time(void);    // seconds
 double process_time(void); // of all threads

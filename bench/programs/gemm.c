@@ -18,7 +18,7 @@
 // decides up to 10 % when the matrix is as large as L2. Every contender's
 // result is compared with a sum in double precision first.
 //
-// This is the table of f32; gemm_int.c has those of the integer types, with
+// This is the table of f32; gemm_int.c has those of the integer types and of bf16, with
 // their bounds. A CSV file has one table after the other, each below its own
 // line of names.
 #define _GNU_SOURCE
@@ -338,7 +338,7 @@ static void usage(int status)
     fprintf(status ? stderr : stdout,
             "usage: gemm [--quick] [--csv FILE] [--json] [--cpu LEVEL] [--m 1,8] "
             "[--kn 512x512]\n"
-            "            [--type f32|u8i8|i16] [--rounds N]\n"
+            "            [--type f32|u8i8|i16|bf16] [--rounds N]\n"
             "example: gemm --csv bench/results/gemm.csv\n");
     exit(status);
 }
@@ -388,9 +388,9 @@ static void run_f32(const options *o, const dgm_kernels *k, FILE *csv)
     if (!o->json && lowest < 1e9) printf("lowest median ratio: %.3f\n", lowest);
 }
 
-static void run_integers(const options *o, const dgm_kernels *k, FILE *csv)
+static void run_narrow(const options *o, const dgm_kernels *k, FILE *csv)
 {
-    static const char *const names[] = {"u8i8", "i16"};
+    static const char *const names[] = {"u8i8", "i16", "bf16"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (o->type && strcmp(o->type, names[i]) != 0) continue;
         if (csv) gemm_int_csv_head(csv);
@@ -421,7 +421,7 @@ int main(int argc, char **argv)
     describe(o.json ? stderr : stdout, "", &k);
     if (csv) describe(csv, "# ", &k);
     run_f32(&o, &k, csv);
-    run_integers(&o, &k, csv);
+    run_narrow(&o, &k, csv);
     if (csv) fclose(csv);
     return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the parts of bench/gemm share: the cells, timing, quantiles, memory.
 //
-// gemm.c has the program and the f32 table, gemm_int.c the integer tables and their bounds.
+// gemm.c has the program and the f32 table, gemm_int.c the tables of integers and bf16 with their bounds.
 #ifndef DGM_BENCH_PROGRAMS_GEMM_H
 #define DGM_BENCH_PROGRAMS_GEMM_H
 
@@ -31,7 +31,7 @@ typedef struct options {
     double turn; // seconds
 } options;
 
-// The integer types "u8i8" and "i16"; true if every cell has what it must have.
+// The types "u8i8", "i16" and "bf16"; true if every cell has what it must have.
 bool gemm_int_run(const char *type, const options *o, const dgm_kernels *k, FILE *csv);
 void gemm_int_csv_head(FILE *csv);
 // One small product by oneDNN's u8s8.

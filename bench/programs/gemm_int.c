@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// bench/gemm, integer part: u8 x i8 and i16 against f32, oneDNN's integers and the machine's
+// bench/gemm, narrow types: u8 x i8, i16 and bf16 against f32, oneDNN's integers and the machine's
 // bounds.
 //
 // One cell is C[m, n] = A[m, k] . W^T with weights packed once and rows quantised before. Ours has
@@ -37,10 +37,10 @@ typedef struct packed {
 
 typedef struct cell {
     int m, k, n;
-    bool is_i8;
+    bool is_i8, is_bf16; // neither: i16
     const dgm_kernels *kernels;
     float *a, *c;    // [m, k], [m, n]
-    void *q;         // quantised rows
+    void *q;         // quantised or rounded rows
     float *a_scale;  // [m]
     void *wq;        // [n, k] quantised weights
     float *w_scale;  // [n]; i16: all the same
@@ -78,6 +78,18 @@ static void run_ours(cell *c)
                                        .lda = dgm_gemm_i8_depth(c->k),
                                        .ldc = c->n};
         c->kernels->gemm_i8.run(&args);
+    } else if (c->is_bf16) {
+        const dgm_gemm_bf16_args args = {.c = c->c,
+                                         .a = c->q,
+                                         .packed = c->weights[c->copy].ints,
+                                         .bias = c->bias,
+                                         .m = c->m,
+                                         .n = c->n,
+                                         .k = c->k,
+                                         .n_end = c->n,
+                                         .lda = dgm_gemm_bf16_depth(c->k),
+                                         .ldc = c->n};
+        c->kernels->gemm_bf16.run(&args);
     } else {
         const dgm_gemm_i16_args args = {.c = c->c,
                                         .a = c->q,
@@ -278,16 +290,47 @@ enum { STREAM_STEPS = 4000, STREAM_WIDTH = 14 };
         "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 #define DPBUSD(i) "vpdpbusd %%zmm14, %%zmm15, %%zmm" #i "\n\t"
 #define DPWSSD(i) "vpdpwssd %%zmm14, %%zmm15, %%zmm" #i "\n\t"
+#define DPBF16(i) "vdpbf16ps %%zmm14, %%zmm15, %%zmm" #i "\n\t"
+#define FMA_512(i) "vfmadd231ps %%zmm14, %%zmm15, %%zmm" #i "\n\t"
+#define FMA_256(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" #i "\n\t"
 #define MADD_512(i) "vpmaddwd %%zmm14, %%zmm15, %%zmm" #i "\n\t"
 #define MADD_256(i) "vpmaddwd %%ymm14, %%ymm15, %%ymm" #i "\n\t"
+
+// The kernels of the cell's type.
+static const char *kernels_name(const cell *c)
+{
+    return c->is_i8     ? c->kernels->gemm_i8.name
+           : c->is_bf16 ? c->kernels->gemm_bf16.name
+                        : c->kernels->gemm_i16.name;
+}
+
+// bf16: vdpbf16ps, or the multiply-adds of f32 that the widened numbers take.
+static void run_stream_bf16(cell *c, const char *name)
+{
+    const bool zmm = strstr(name, "avx512"), pairs = strstr(name, "bf16_avx512bf16");
+    for (int i = 0; i < STREAM_STEPS; i++) {
+        if (pairs)
+            __asm__ volatile(EACH(DPBF16) : : : STREAM_CLOBBERS);
+        else if (zmm)
+            __asm__ volatile(EACH(FMA_512) : : : STREAM_CLOBBERS);
+        else
+            __asm__ volatile(EACH(FMA_256) : : : STREAM_CLOBBERS);
+    }
+    __asm__ volatile("vzeroupper" ::: "memory");
+    c->stream_ops = (double)STREAM_STEPS * STREAM_WIDTH * (pairs ? 64 : zmm ? 32 : 16);
+}
 
 // One multiply instruction on 14 independent registers: vpdpbusd, vpdpwssd, or vpmaddwd, which
 // bounds what has no VNNI (two of them, or as slow ones, for 64 products of bytes). With tiles: theirs.
 static void run_stream(cell *c)
 {
-    const char *name = c->is_i8 ? c->kernels->gemm_i8.name : c->kernels->gemm_i16.name;
+    const char *name = kernels_name(c);
     if (strstr(name, "amx")) {
-        c->stream_ops = 2 * ceilings_tile_turn();
+        c->stream_ops = 2 * ceilings_tile_turn(c->is_bf16);
+        return;
+    }
+    if (c->is_bf16) {
+        run_stream_bf16(c, name);
         return;
     }
     const bool zmm = strstr(name, "avx512"), vnni = strstr(name, "vnni");
@@ -310,7 +353,7 @@ static void run_stream(cell *c)
 
 static bool has_stream(const cell *c)
 {
-    const char *name = c->is_i8 ? c->kernels->gemm_i8.name : c->kernels->gemm_i16.name;
+    const char *name = kernels_name(c);
     return strstr(name, "vnni") || strstr(name, "avx") || strstr(name, "amx");
 }
 #else
@@ -373,6 +416,14 @@ static bool takes_part(const cell *c, int i)
     return i != STREAM || has_stream(c);
 }
 
+static float widened(uint16_t x)
+{
+    const uint32_t bits = (uint32_t)x << 16;
+    float y;
+    memcpy(&y, &bits, sizeof y);
+    return y;
+}
+
 // Against sums in double: of the f32 numbers, or of the quantised ones with the epilogue.
 static void verify(cell *c, int i)
 {
@@ -382,6 +433,7 @@ static void verify(cell *c, int i)
         const size_t r = dgm_rng_below(&rng, (uint64_t)c->m),
                      j = dgm_rng_below(&rng, (uint64_t)c->n);
         const size_t k = (size_t)c->k, depth = (size_t)dgm_gemm_i8_depth(c->k);
+        const size_t wide = (size_t)(c->is_bf16 ? dgm_gemm_bf16_depth(c->k) : dgm_gemm_i16_depth(c->k));
         const bool ints = i == OURS || i == U8S8;
         const int zero = i == U8S8 ? 0 : 128;
         double sum = 0, size = 1e-30;
@@ -390,12 +442,13 @@ static void verify(cell *c, int i)
                 !ints      ? (double)c->a[r * k + x] * c->weights[0].w[j * k + x]
                 : c->is_i8 ? (double)(((uint8_t *)c->q)[r * depth + x] - zero) *
                                  ((int8_t *)c->wq)[j * k + x]
-                           : (double)((int16_t *)c->q)[r * (size_t)dgm_gemm_i16_depth(c->k) + x] *
-                                 ((int16_t *)c->wq)[j * k + x];
+                : c->is_bf16 ? (double)widened(((uint16_t *)c->q)[r * wide + x]) *
+                                   (double)widened(((uint16_t *)c->wq)[j * k + x])
+                             : (double)((int16_t *)c->q)[r * wide + x] * ((int16_t *)c->wq)[j * k + x];
             sum += p;
             size += fabs(p);
         }
-        const double scale = !ints ? 1 : (i == U8S8 ? 1 : c->a_scale[r]) * c->w_scale[j];
+        const double scale = !ints || c->is_bf16 ? 1 : (i == U8S8 ? 1 : c->a_scale[r]) * c->w_scale[j];
         const double want = sum * scale + (ints ? c->bias[j] : 0);
         const double error = fabs(c->c[r * (size_t)c->n + j] - want);
         if (error <= 1e-5 * (size * scale + fabs(want))) continue;
@@ -484,6 +537,24 @@ static result measure(cell *c, const options *o)
 
 // ---- data ------------------------------------------------------------------------------------
 
+static void round_all(cell *c)
+{
+    const size_t k = (size_t)c->k, depth = (size_t)dgm_gemm_bf16_depth(c->k);
+    uint16_t *row = allocate(depth * sizeof *row);
+    for (size_t j = 0; j < (size_t)c->n; j++) {
+        c->kernels->round_bf16(row, c->weights[0].w + j * k, c->k);
+        memcpy((uint16_t *)c->wq + j * k, row, k * sizeof *row);
+        c->bias[j] = 0.01f * (float)(j % 100);
+    }
+    free(row);
+    for (int i = 0; i < c->copies; i++) {
+        c->kernels->gemm_bf16.pack(c->weights[i].ints, c->wq, NULL, c->n, c->k, c->k);
+        c->kernels->gemm_f32.pack(c->weights[i].own_f32, c->weights[i].w, c->n, c->k, c->k);
+    }
+    for (size_t r = 0; r < (size_t)c->m; r++)
+        c->kernels->round_bf16((uint16_t *)c->q + r * depth, c->a + r * k, c->k);
+}
+
 static void quantise(cell *c)
 {
     const int depth = c->is_i8 ? dgm_gemm_i8_depth(c->k) : dgm_gemm_i16_depth(c->k);
@@ -523,8 +594,9 @@ static void make_data(cell *c)
     dgm_rng rng = {2};
     const size_t count = (size_t)c->k * (size_t)(c->n + DGM_GEMM_COLUMNS);
     c->copies = count * sizeof(float) < ((size_t)8 << 20) ? MAX_COPIES : 1;
-    c->packed_size = c->is_i8 ? c->kernels->gemm_i8.packed_size(c->n, c->k)
-                              : c->kernels->gemm_i16.packed_size(c->n, c->k);
+    c->packed_size = c->is_i8     ? c->kernels->gemm_i8.packed_size(c->n, c->k)
+                     : c->is_bf16 ? c->kernels->gemm_bf16.packed_size(c->n, c->k)
+                                  : c->kernels->gemm_i16.packed_size(c->n, c->k);
     c->a = allocate((size_t)c->m * (size_t)c->k * sizeof(float));
     c->q = allocate((size_t)c->m * (size_t)(c->k + 64) * 2);
     c->a_scale = allocate((size_t)c->m * sizeof(float));
@@ -548,7 +620,10 @@ static void make_data(cell *c)
                 c->weights[q].wt[i * (size_t)c->n + j] = x;
             }
         }
-    quantise(c);
+    if (c->is_bf16)
+        round_all(c);
+    else
+        quantise(c);
 }
 
 static void free_data(cell *c)
@@ -641,7 +716,7 @@ static void print_cell(const char *type, const cell *c, const result *r, const o
 bool gemm_int_run(const char *type, const options *o, const dgm_kernels *k, FILE *csv)
 {
     bool all = true;
-    cell c = {.kernels = k, .is_i8 = strcmp(type, "u8i8") == 0};
+    cell c = {.kernels = k, .is_i8 = strcmp(type, "u8i8") == 0, .is_bf16 = strcmp(type, "bf16") == 0};
     need(dnnl_engine_create(&c.engine, dnnl_cpu, 0), "engine");
     need(dnnl_stream_create(&c.stream, c.engine, dnnl_stream_default_flags), "stream");
     if (!o->json)

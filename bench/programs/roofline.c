@@ -102,7 +102,7 @@ static void usage(int status)
 {
     fprintf(
         status ? stderr : stdout,
-        "usage: roofline -m MODEL -i TEXT [--precision f32|i16|i8] [--beam N] [--batch N]\n"
+        "usage: roofline -m MODEL -i TEXT [--precision NAME] [--beam N] [--batch N]\n"
         "                [--batch-tokens N] [--lines N] [--threads N] [--repeat N] [--cpu LEVEL]\n"
         "                [--single] [--shortlist all|lexical] [--length N] [--static-scales]\n"
         "                [--csv | --json]\n"
@@ -229,15 +229,17 @@ typedef struct frame {
     ceilings c;
     double encode_set, step_set; // bytes of weights between two uses of a matrix
     double steps;
-    int precision;               // of the model's products: 0 f32, 1 i16, 2 i8
-    double madds[3];             // by precision; attention and others count as f32 (ceilings.h)
+    int precision;               // of the model's products, one of CEILING_PEAKS
+    double madds[CEILING_PEAKS]; // by precision; attention and others count as f32 (ceilings.h)
     double products, bound;      // seconds in linear rows; sum of the bounds
     uint64_t weight_bytes, other_bytes;
 } frame;
 
 static int precision_of(const char *name)
 {
-    return strcmp(name, "i16") == 0 ? 1 : strcmp(name, "i8") == 0 ? 2 : 0;
+    for (int i = 0; i < CEILING_PEAKS; i++)
+        if (strcmp(name, ceiling_names[i]) == 0) return i;
+    return CEILING_F32;
 }
 
 // The least cache that activations come from. Keys and values of all sentences are walked over in a step, and are
@@ -367,9 +369,10 @@ static void print_text(const options *o, const dgm_translator_info *info, const 
            lines, (unsigned long long)p->source_tokens, (unsigned long long)p->target_tokens,
            o->repeat);
     printf("peaks     ");
-    for (int i = 0; i < 3; i++)
-        printf("%s %s %.1f%s", ceiling_names[i], f->c.instruction[i], f->c.peak[i] * 1e-9,
-               i < 2 ? ", " : " G multiply-adds/s\n");
+    for (int i = 0; i < CEILING_PEAKS; i++)
+        if (f->c.peak[i] > 0)
+            printf("%s %s %.1f, ", ceiling_names[i], f->c.instruction[i], f->c.peak[i] * 1e-9);
+    printf("in G multiply-adds/s\n");
     printf("reading  ");
     for (int i = 0; i < CEILING_SIZES; i++)
         printf(" %zuK: %.0f", f->c.size[i] >> 10, f->c.read[i] * 1e-9);
