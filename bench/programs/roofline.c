@@ -264,7 +264,7 @@ static frame make_frame(const dgm_translator_info *info, const dgm_profile *p)
 {
     frame f = {.precision = precision_of(info->precision)};
     char level[32] = "";
-    sscanf(info->device, "cpu %31[^:]", level);
+    sscanf(info->device, "cpu %31[^ :]", level);
     ceilings_measure(&f.c, level);
     double encode = 0, step = 0;
     for (size_t i = 0; i < p->count; i++) {
@@ -362,6 +362,7 @@ static void print_text(const options *o, const dgm_translator_info *info, const 
     const totals t = total_of(f, p);
     printf("machine   %s, commit %s\n", cpu, commit);
     printf("dragoman  %s, %s, %s\n", dgm_version(), info->precision, info->device);
+    if (info->kernels[0]) printf("kernels   %s\n", info->kernels);
     printf("decoding  beam %d, %s, threads %d, weights %.1f MiB packed\n", (int)info->beam,
            o->single ? "one line at a time" : "batches", (int)info->threads,
            (double)info->packed_bytes / 1048576);
@@ -453,11 +454,11 @@ static void print_json(const dgm_translator_info *info, const frame *f, const pa
     cpu_model(cpu, sizeof cpu);
     commit_id(commit, sizeof commit);
     const totals t = total_of(f, p);
-    printf("{\"cpu\":\"%s\",\"commit\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\",\"beam\":%d,"
+    printf("{\"cpu\":\"%s\",\"commit\":\"%s\",\"device\":\"%s\",\"kernels\":\"%s\",\"precision\":\"%s\",\"beam\":%d,"
            "\"threads\":%d,\"source_tokens\":%llu,\"target_tokens\":%llu,\"peaks\":{",
-           cpu, commit, info->device, info->precision, (int)info->beam, (int)info->threads,
+           cpu, commit, info->device, info->kernels, info->precision, (int)info->beam, (int)info->threads,
            (unsigned long long)p->source_tokens, (unsigned long long)p->target_tokens);
-    for (int i = 0; i < 3; i++) printf("%s\"%s\":%.4g", i ? "," : "", ceiling_names[i], f->c.peak[i]);
+    for (int i = 0; i < CEILING_PEAKS; i++) printf("%s\"%s\":%.4g", i ? "," : "", ceiling_names[i], f->c.peak[i]);
     printf("},\"read\":[");
     for (int i = 0; i < CEILING_SIZES; i++)
         printf("%s{\"bytes\":%zu,\"rate\":%.4g}", i ? "," : "", f->c.size[i], f->c.read[i]);

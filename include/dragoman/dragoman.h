@@ -429,6 +429,9 @@ typedef struct dgm_translator_info {
     const char *cube_key, *pairs, *softmax;  // of search "cube"; of search "double"; "on", "off" or "force-off"
     int32_t iterations;                      // of search "mask-predict"
     int32_t static_scales;
+    // Which kernel products take, by shape (inputs x outputs) and rows: "i8 512x512 512x2048: vnni to 3 rows, amx from
+    // 4"; "" on a device that has no such table.
+    const char *kernels;
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);

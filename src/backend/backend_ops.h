@@ -22,6 +22,7 @@
     OP(void, close, (dgm_backend **b))                                                             \
     OP(const dgm_backend_props *, properties, (const dgm_backend *b))                              \
     OP(const char *, describe, (const dgm_backend *b, char *buffer, size_t size))                  \
+    OP(const char *, variants, (dgm_backend *b, char *buffer, size_t size))                        \
     OP(void, static_scales, (dgm_backend *b, bool on))                                             \
     OP(void, activations, (dgm_backend *b, dgm_activations how))                                   \
     /* device.h: weights */                                                                        \

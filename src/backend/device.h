@@ -49,6 +49,9 @@ const dgm_backend_props *dgm_backend_properties(const dgm_backend *b);
 dgm_status dgm_backend_supports(const dgm_backend *b, dgm_precision precision, dgm_error *err);
 // "cpu avx512: gemm_f32_avx512 ..." into buffer.
 const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size);
+// Which variant of its kernel each shape (inputs x outputs) of the layers that are loaded takes for how many rows:
+// "i8 512x512 512x2048: vnni to 3 rows, amx from 4". "" on a device that has no such table.
+const char *dgm_backend_variants(dgm_backend *b, char *buffer, size_t size);
 
 // Device number `index` of this machine: false behind the last. *broken: there is a shared object
 // for it that cannot be used, `why` says the reason, and of the properties only the name is set.

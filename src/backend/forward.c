@@ -40,6 +40,11 @@ const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size
     return ops_of(b)->describe(b, buffer, size);
 }
 
+const char *dgm_backend_variants(dgm_backend *b, char *buffer, size_t size)
+{
+    return ops_of(b)->variants(b, buffer, size);
+}
+
 void dgm_backend_static(dgm_backend *b, bool on)
 {
     ops_of(b)->static_scales(b, on);

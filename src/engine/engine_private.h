@@ -115,7 +115,7 @@ struct dgm_translator {
     double evidence_seconds, evidence_decode_seconds;
 
     dgm_translator_info info;
-    char device[512], source_code[64], target_code[64];
+    char device[512], kernels[1536], source_code[64], target_code[64];
     char aligned_by[48];   // info.alignment
     char cube_key[64];
     int direction[2];      // of the first model's languages; -1: none yet, lines say theirs

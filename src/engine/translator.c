@@ -256,6 +256,7 @@ static void describe(dgm_translator *t)
     i->target_language = t->target_code;
     dgm_backend_describe(t->backend, t->device, sizeof t->device);
     i->device = t->device;
+    i->kernels = dgm_backend_variants(t->backend, t->kernels, sizeof t->kernels);
     for (int k = 0; k < t->member_count; k++) {
         const dgm_model_info *m = dgm_model_describe(t->members[k].model);
         i->parameters += m->parameters;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Fills the table of kernels: the C reference first, then upward along the ISA ladder.
 //
-// A level may leave a family out: the pointer of the level below stays. ISA words end here.
+// A level may leave a family out: the pointer of the level below stays. Products have a table of their own
+// (kernel/variants.c), by shape and rows, too. ISA words end here and there.
 #include "kernel/kernels.h"
 
 #include <string.h>
 
 #include "kernel/kernels_private.h"
+#include "kernel/variants.h"
 
 // Every pointer of the table has its line in kernels.inc (and so its check).
 #define DGM_KERNEL(field, family) +1
@@ -24,10 +26,6 @@ _Static_assert(offsetof(dgm_kernels, quantize_name) ==
 static void init_x86(dgm_kernels *k, unsigned flags)
 {
     if (!(flags & DGM_CPU_AVX2)) return;
-    dgm_gemm_f32_init_avx2(k);
-    dgm_gemm_i8_init_avx2(k);
-    dgm_gemm_i16_init_avx2(k);
-    dgm_gemm_bf16_init_avx2(k);
     dgm_quantize_init_avx2(k);
     dgm_rows_init_avx2(k);
     dgm_attend_init_avx2(k);
@@ -38,11 +36,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_dots_init_avx2(k);
 
     if (!(flags & DGM_CPU_AVX512)) return;
-    dgm_gemm_f32_init_avx512(k);
-    dgm_gemm_i8_init_avx512(k);
     dgm_pack_i8_init_avx512(k);
-    dgm_gemm_i16_init_avx512(k);
-    dgm_gemm_bf16_init_avx512(k);
     dgm_quantize_init_avx512(k);
     dgm_rows_init_avx512(k);
     dgm_attend_init_avx512(k);
@@ -53,14 +47,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_dots_init_avx512(k);
 
     if (!(flags & DGM_CPU_AVX512_VNNI)) return;
-    dgm_gemm_i8_init_vnni(k);
-    dgm_gemm_i16_init_vnni(k);
     dgm_dots_init_vnni(k);
-    if (flags & DGM_CPU_AVX512_BF16) dgm_gemm_bf16_init_avx512bf16(k);
-
-    if (!(flags & DGM_CPU_AMX_INT8)) return;
-    dgm_gemm_i8_init_amx(k);
-    if (flags & DGM_CPU_AMX_BF16) dgm_gemm_bf16_init_amx(k);
 }
 #endif
 
@@ -68,10 +55,6 @@ static void init_x86(dgm_kernels *k, unsigned flags)
 static void init_arm(dgm_kernels *k, unsigned flags)
 {
     if (!(flags & DGM_CPU_NEON)) return;
-    dgm_gemm_f32_init_neon(k);
-    dgm_gemm_i8_init_neon(k);
-    dgm_gemm_i16_init_neon(k);
-    dgm_gemm_bf16_init_neon(k);
     dgm_quantize_init_neon(k);
     dgm_rows_init_neon(k);
     dgm_attend_init_neon(k);
@@ -80,22 +63,13 @@ static void init_arm(dgm_kernels *k, unsigned flags)
     dgm_tables_init_neon(k);
     dgm_topk_init_neon(k);
     dgm_dots_init_neon(k);
-
-    if (!(flags & DGM_CPU_DOTPROD)) return;
-    dgm_gemm_i8_init_dotprod(k);
-
-    if (!(flags & DGM_CPU_I8MM)) return;
-    dgm_gemm_i8_init_i8mm(k);
 }
 #endif
 
 void dgm_kernels_init(dgm_kernels *k, unsigned flags)
 {
     memset(k, 0, sizeof *k);
-    dgm_gemm_f32_init_c(k);
-    dgm_gemm_i8_init_c(k);
-    dgm_gemm_i16_init_c(k);
-    dgm_gemm_bf16_init_c(k);
+    dgm_variants_init(k, flags);
     dgm_quantize_init_c(k);
     dgm_rows_init_c(k);
     dgm_attend_init_c(k);

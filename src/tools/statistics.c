@@ -58,6 +58,7 @@ static const field info_fields[] = {
     INFO("max_length", I32, max_length, "longest output in tokens"),
     INFO("max_source", I32, max_source, "longest input in tokens"),
     INFO("alignment", TEXT, alignment, "where links of words are read"),
+    INFO("kernels", TEXT, kernels, "which kernel products take, by shape and rows"),
 };
 
 static const field count_fields[] = {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "checkkernel/checkkernel.h"
+#include "kernel/variants.h"
 
 typedef struct shape {
     int m, n, k;
@@ -411,9 +412,41 @@ static void packing(ck *c)
     for (ck_bench_begin(c, "packing 64x512"); ck_bench_next(c);) c->now->gemm_i8.pack(packed, w, NULL, 64, 512, 512);
 }
 
+#if defined(__x86_64__)
+// Tiles in software count products: they make those of as many rows as the table of variants gives them, no others.
+static void rows_of_tiles(ck *c)
+{
+    static const uint8_t a[64 * 64];
+    static const float a_scale[64], w_scale[64];
+    static const int8_t w[64 * 64];
+    ck_begin(c, "rows in tiles");
+    void *packed = ck_bytes(c, PACKED, c->now->gemm_i8.packed_size(64, 64), 64);
+    float *y = ck_floats(c, C, 64 * 64);
+    c->now->gemm_i8.pack(packed, w, NULL, 64, 64, 64);
+    bool in_tiles[65] = {false};
+    for (int m = 1; m <= 64; m++) {
+        const dgm_gemm_i8_args args = {.c = y, .a = a, .a_scale = a_scale, .packed = packed, .w_scale = w_scale, .m = m,
+                                       .n = 64, .k = 64, .n_end = 64, .lda = 64, .ldc = 64};
+        const unsigned before = ck_soft_products_i8();
+        c->now->gemm_i8.run(&args);
+        in_tiles[m] = ck_soft_products_i8() != before;
+    }
+    if (!in_tiles[64]) return; // another level
+    for (int m = 1; m <= 64; m++)
+        if (in_tiles[m] != (m >= dgm_variant_tile_rows(64, 64)))
+            ck_fail(c, "%d rows: tiles are not as in the table", m);
+}
+#else
+static void rows_of_tiles(ck *c)
+{
+    (void)c;
+}
+#endif
+
 void check_gemm_i8(ck *c)
 {
-    lowest_weight(c);
+    rows_of_tiles(c);
+    if (!c->failed) lowest_weight(c);
     if (!c->failed) packing(c);
     check(c, &i8);
     if (!c->failed) as_bytes(c);

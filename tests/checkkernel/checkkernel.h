@@ -34,6 +34,8 @@ typedef struct ck {
 // soft/: the products of AMX on tiles in software.
 void ck_soft_gemm_i8(dgm_kernels *k);
 void ck_soft_gemm_bf16(dgm_kernels *k);
+// How many products of bytes these tiles have made so far.
+unsigned ck_soft_products_i8(void);
 
 // What random rows look like.
 typedef enum ck_kind {

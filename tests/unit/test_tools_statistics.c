@@ -72,6 +72,8 @@ static void they_say_what_the_structs_say(void **state)
     assert_true(find(s, "table_target_words")->number == (double)n.table_words[1]);
     assert_string_equal(find(s, "activations")->text, n.activations);
     assert_string_equal(find(s, "precision")->text, dgm_describe(translator)->precision);
+    assert_string_equal(find(s, "kernels")->text, dgm_describe(translator)->kernels);
+    assert_non_null(strstr(find(s, "kernels")->text, dgm_describe(translator)->precision));
     assert_true(find(s, "beam")->number == (double)dgm_describe(translator)->beam);
     assert_null(find(s, "cpu_seconds"));
     assert_true(find(s, "devices")->number == 0); // a CPU has no clock of its own

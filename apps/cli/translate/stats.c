@@ -185,6 +185,7 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
     fprintf(stderr, "device      %s\n", i->device);
     fprintf(stderr, "precision   %s products%s\n", i->precision,
             i->widened ? ": f16 does not hold the model's numbers" : "");
+    if (i->kernels[0]) fprintf(stderr, "kernels     %s\n", i->kernels);
     fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n",
             i->search, (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens,
             (int)i->threads);

@@ -4,6 +4,8 @@
 #ifndef DGM_BACKEND_CPU_CPU_PRIVATE_H
 #define DGM_BACKEND_CPU_CPU_PRIVATE_H
 
+#include <pthread.h>
+
 #include "backend/backend_ops.h"
 #include "base/clock.h"
 #include "kernel/kernels.h"
@@ -14,12 +16,24 @@ DGM_BACKEND_OPS(CPU_OP)
 #undef CPU_OP
 extern const dgm_backend_ops cpu_ops;
 
+// Layers that are loaded, by what decides which kernel they take.
+typedef struct cpu_shape {
+    dgm_precision precision;
+    int rows, cols;
+    int layers; // 0: they are gone
+} cpu_shape;
+
+enum { CPU_SHAPES = 64 };
+
 struct dgm_backend {
     const dgm_backend_ops *ops;
     dgm_backend_props props;
     dgm_kernels k;
     unsigned flags;
     bool static_scales;
+    pthread_mutex_t lock; // of shapes
+    cpu_shape shapes[CPU_SHAPES];
+    int shape_count; // CPU_SHAPES: there may be more
 };
 
 struct dgm_linear {
@@ -41,6 +55,7 @@ struct dgm_linear {
     // NULL where it lies in the file. packed is NULL with a copy.
     const void *by_rows;
     void *copy;
+    bool counted; // among the backend's shapes
 };
 
 struct dgm_gathered {
@@ -68,6 +83,9 @@ struct dgm_vector {
     int rows, cols;
     float *data;
 };
+
+// variants_cpu.c: a layer comes, or goes if it had come.
+void cpu_count_layer(dgm_backend *b, dgm_linear *l, bool comes);
 
 static inline float *cpu_row(dgm_mat m, int row)
 {

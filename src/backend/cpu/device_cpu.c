@@ -47,6 +47,10 @@ static dgm_status open_device(dgm_backend **out, const char *unit, dgm_error *er
     DGM_TRY(dgm_cpu_limit(unit, &flags, err));
     dgm_backend *b = dgm_calloc(1, sizeof *b);
     if (!b) return dgm_no_memory(err);
+    if (pthread_mutex_init(&b->lock, NULL) != 0) {
+        dgm_free(b);
+        return dgm_no_memory(err);
+    }
     b->ops = &cpu_ops;
     b->flags = flags;
     describe_props(&b->props, flags);
@@ -65,6 +69,7 @@ const dgm_device_driver dgm_cpu_driver = {
 
 void cpu_close(dgm_backend **b)
 {
+    if (*b) pthread_mutex_destroy(&(*b)->lock);
     dgm_free(*b);
     *b = NULL;
 }
@@ -77,7 +82,8 @@ const dgm_backend_props *cpu_properties(const dgm_backend *b)
 const char *cpu_describe(const dgm_backend *b, char *buffer, size_t size)
 {
     char kernels[256];
-    snprintf(buffer, size, "cpu %s: %s", dgm_cpu_level_name(b->flags),
+    const bool bf16 = b->flags & (DGM_CPU_AVX512_BF16 | DGM_CPU_AMX_BF16); // not every CPU of the level
+    snprintf(buffer, size, "cpu %s%s: %s", dgm_cpu_level_name(b->flags), bf16 ? " with bf16" : "",
              dgm_kernels_describe(&b->k, kernels, sizeof kernels));
     return buffer;
 }

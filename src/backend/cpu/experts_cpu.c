@@ -140,14 +140,15 @@ dgm_status cpu_experts_load(dgm_backend *b, const dgm_gguf *file, const dgm_expe
         cpu_experts_free(b, &e);
     else
         *out = e;
+    for (int i = 0; *out && i < 2 * count; i++) cpu_count_layer(b, &e->list[i / 2].layer[i % 2], true);
     return st;
 }
 
 void cpu_experts_free(dgm_backend *b, dgm_experts **experts)
 {
-    (void)b;
     dgm_experts *e = *experts;
     if (!e) return;
+    for (int i = 0; e->list && i < 2 * e->count; i++) cpu_count_layer(b, &e->list[i / 2].layer[i % 2], false);
     for (int i = 0; i < e->open; i++) pthread_mutex_destroy(&e->list[i].lock);
     dgm_pages_release(e->space, e->bytes);
     dgm_free(e->list);

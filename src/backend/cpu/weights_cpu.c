@@ -266,6 +266,7 @@ dgm_status cpu_linear_load(dgm_backend *b, const dgm_linear_part *parts, int cou
         cpu_linear_free(b, &l);
     else
         *out = l;
+    if (*out) cpu_count_layer(b, l, true);
     return st;
 }
 
@@ -312,7 +313,6 @@ static void copy_row(const dgm_linear *l, int row, float *real, void *to)
 
 dgm_status cpu_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
 {
-    (void)b;
     if (l->by_rows) return DGM_OK;
     if (stored_as_is(l)) {
         l->by_rows = l->tensors[0]->data;
@@ -321,6 +321,7 @@ dgm_status cpu_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
     float *real = dgm_malloc((size_t)l->cols * sizeof *real);
     // The packed numbers go first: a large layer is not in memory twice.
     if (!l->in_file) dgm_free(l->packed);
+    cpu_count_layer(b, l, false);
     l->packed = NULL;
     l->copy = dgm_malloc(row_bytes(l) * (size_t)l->rows);
     for (int i = 0; real && l->copy && i < l->rows; i++)
@@ -332,8 +333,8 @@ dgm_status cpu_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
 
 void cpu_linear_free(dgm_backend *b, dgm_linear **l)
 {
-    (void)b;
     if (!*l) return;
+    cpu_count_layer(b, *l, false);
     if (!(*l)->in_file) dgm_free((*l)->packed);
     dgm_free((*l)->copy);
     dgm_free((*l)->bias);

@@ -210,6 +210,14 @@ const char *cuda_describe(const dgm_backend *b, char *buffer, size_t size)
     return buffer;
 }
 
+// Ways are chosen as products come (ways_cuda.c).
+const char *cuda_variants(dgm_backend *b, char *buffer, size_t size)
+{
+    (void)b;
+    if (size) buffer[0] = '\0';
+    return buffer;
+}
+
 void cuda_static_scales(dgm_backend *b, bool on)
 {
     b->static_scales = on;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Packed u8 x i8 product for AMX (tdpbusd); the loops are in kernel/x86/gemm_amx_tmpl.h.
 //
-// Up to FEW rows the product is bound by reading W, which needs no tiles: that is left to VNNI. Sums are exact in both.
+// A few rows are left to VNNI: for how many, by shape, says the table of variants. Sums are exact in both.
 #include <immintrin.h>
 
 #include "kernel/kernels_private.h"
+#include "kernel/variants.h"
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 
 #define AMX_DOT(sum, a, w) _tile_dpbusd(sum, a, w)
-enum { AMX_REAL = 0, FEW = 3 };
+enum { AMX_REAL = 0 };
 
 #include "kernel/x86/gemm_amx_tmpl.h"
 
 static void gemm_i8_run_amx(const dgm_gemm_i8_args *g)
 {
-    if (g->m <= FEW) {
+    if (g->m < dgm_variant_tile_rows(g->n, g->k)) {
         dgm_gemm_i8_run_vnni(g);
         return;
     }

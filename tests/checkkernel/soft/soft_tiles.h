@@ -17,8 +17,11 @@ static struct soft_tile {
     uint8_t rows, data[16][64];
 } soft_tiles[8];
 
+static unsigned soft_products; // configurations: one a product
+
 static inline void soft_configure(const void *config)
 {
+    soft_products++;
     const uint8_t *bytes = config;
     for (int i = 0; i < 8; i++) soft_tiles[i].rows = bytes[48 + i];
 }
