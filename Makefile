@@ -296,8 +296,8 @@ $(BUILD)/.bench-packages: scripts/packages
 	@mkdir -p $(@D)
 	@touch $@
 
-GEMM := bench/programs/gemm.c bench/programs/gemm_int.c bench/programs/ceilings.c
-$(BUILD)/bench/gemm: $(GEMM) bench/programs/gemm.h bench/programs/ceilings.h bench/programs/rivals.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+GEMM := $(addprefix bench/programs/,gemm.c gemm_int.c gemm_int_bounds.c gemm_int_data.c gemm_int_rivals.c ceilings.c)
+$(BUILD)/bench/gemm: $(GEMM) bench/programs/gemm.h bench/programs/gemm_int.h bench/programs/ceilings.h bench/programs/rivals.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ $(GEMM) $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the parts of bench/gemm share: the cells, timing, quantiles, memory.
 //
-// gemm.c has the program and the f32 table, gemm_int.c the tables of integers and bf16 with their bounds.
+// gemm.c has the program and the f32 table, gemm_int*.c the tables of integers and bf16.
 #ifndef DGM_BENCH_PROGRAMS_GEMM_H
 #define DGM_BENCH_PROGRAMS_GEMM_H
 
