@@ -23,6 +23,7 @@ import json
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import entry
 
@@ -75,18 +76,24 @@ def load(model, spm, kind, line):
     begin = time.perf_counter()
     pieces = sentencepiece.SentencePieceProcessor(model_file=spm)
     translator = ctranslate2.Translator(model, device="cpu", inter_threads=1, intra_threads=1, compute_type=kind)
-    translator.translate_batch([pieces.encode(line, out_type=str) + ["</s>"]], beam_size=1, max_decoding_length=1)
+    translator.translate_batch([pieces.encode(line, out_type=str) + end_of_source(model)], beam_size=1, max_decoding_length=1)
     print(json.dumps({"ready": ctranslate2.__version__, "startup": time.perf_counter() - begin}), flush=True)
     return pieces, translator
 
 
-def translate(pieces, translator, lines, r):
+def end_of_source(model):
+    """What a caller appends to a sentence: folders of `dragoman export ctranslate2` have CTranslate2 append it."""
+    config = json.loads((Path(model) / "config.json").read_text(encoding="utf8"))
+    return [] if config.get("add_source_eos") else ["</s>"]
+
+
+def translate(pieces, translator, lines, r, end):
     """Texts, target tokens and seconds inside CTranslate2."""
     options = dict(beam_size=r["beam"], length_penalty=r["length_penalty"], max_decoding_length=r["max_length"],
                    min_decoding_length=r["min_length"], max_input_length=0, use_vmap=r["vmap"])
     if r["unit"] != "single":
         options.update(max_batch_size=r["batch"], batch_type=r["unit"])
-    sources = [pieces.encode(x, out_type=str) + ["</s>"] for x in lines]
+    sources = [pieces.encode(x, out_type=str) + end for x in lines]
     begin = time.perf_counter()
     results = translator.translate_batch(sources, **options)
     seconds = time.perf_counter() - begin
@@ -95,6 +102,7 @@ def translate(pieces, translator, lines, r):
 
 def serve(model, spm, kind, line):
     pieces, translator = load(model, spm, kind, line)
+    end = end_of_source(model)
     for request in sys.stdin:
         r = json.loads(request)
         with open(r["input"], encoding="utf8") as f:
@@ -104,7 +112,7 @@ def serve(model, spm, kind, line):
         texts, tokens, decode, times = [], 0, 0.0, []
         for call in calls:
             begin = time.perf_counter()
-            answer = translate(pieces, translator, call, r)
+            answer = translate(pieces, translator, call, r, end)
             times.append(time.perf_counter() - begin)
             texts += answer[0]
             tokens += answer[1]
