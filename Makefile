@@ -479,7 +479,7 @@ help:
 	@echo 'make bench       products against OpenBLAS and oneDNN (bench/README.md has the others)'
 	@echo 'make install     PREFIX=/usr/local LIBDIR=PREFIX/lib DESTDIR=; make uninstall takes it away again'
 	@echo 'make deb         packages for Debian, in build/deb: program, library, headers, Python, models'
-	@echo 'make manual      the manual as HTML, in build/manual (needs pandoc)'
+	@echo 'make manual      the manual as HTML and as man pages, in build/manual (needs pandoc)'
 	@echo 'make release     everything checked; packages, wheels, sources, manual, SBOM with sha256, in build/release'
 	@echo 'make clean       remove the build folder'
 	@echo
@@ -500,26 +500,29 @@ TO_UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SONAME := libdragoman.so.$(SOVERSION)
 CONFIG = VERSION=$(VERSION) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SONAME=$(SONAME) LIBS="$(LIBS)" packaging/config
 
+# What is installed can be read by all, whatever the umask. A library in a folder that the loader does not search is said.
+install: UMASK = umask 022;
 install: all
-	@install -d $(TO_BIN) $(TO_LIB)/pkgconfig $(TO_LIB)/cmake/dragoman $(TO_INCLUDE) $(TO_SHARE)/models $(TO_MAN) $(TO_BASH) $(TO_ZSH) $(TO_FISH) $(TO_UNIT)
+	@$(UMASK) install -d $(TO_BIN) $(TO_LIB)/pkgconfig $(TO_LIB)/cmake/dragoman $(TO_INCLUDE) $(TO_SHARE)/models $(TO_MAN) $(TO_BASH) $(TO_ZSH) $(TO_FISH) $(TO_UNIT)
 	install -m 755 $(BUILD)/dragoman $(TO_BIN)/dragoman
 	install -m 755 $(BUILD)/$(SONAME) $(TO_LIB)/$(SONAME)
 	@ln -sf $(SONAME) $(TO_LIB)/libdragoman.so
 	@$(if $(PDF),install -D -m 755 $(PDF) $(DESTDIR)$(PLUGINDIR)/libdragoman-pdf.so)
 	install -m 644 $(BUILD)/libdragoman.a $(TO_LIB)/libdragoman.a
 	install -m 644 include/dragoman/*.h $(TO_INCLUDE)
-	@$(CONFIG) pkg-config > $(TO_LIB)/pkgconfig/dragoman.pc
-	@$(CONFIG) cmake > $(TO_LIB)/cmake/dragoman/dragoman-config.cmake
-	@$(CONFIG) cmake-version > $(TO_LIB)/cmake/dragoman/dragoman-config-version.cmake
-	@$(RUN_HERE) $(BUILD)/dragoman help --man dragoman > $(TO_MAN)/dragoman.1
-	@for c in $(COMMANDS); do $(RUN_HERE) $(BUILD)/dragoman help --man $$c > $(TO_MAN)/dragoman-$$c.1; done
-	@$(RUN_HERE) $(BUILD)/dragoman help --completion bash > $(TO_BASH)/dragoman
-	@$(RUN_HERE) $(BUILD)/dragoman help --completion zsh > $(TO_ZSH)/_dragoman
-	@$(RUN_HERE) $(BUILD)/dragoman help --completion fish > $(TO_FISH)/dragoman.fish
-	@for m in models/*.gguf; do cp -P $$m $(TO_SHARE)/models/; done
-	@sed 's,@BINDIR@,$(PREFIX)/bin,' packaging/dragoman.service > $(TO_UNIT)/dragoman.service
+	@$(UMASK) $(CONFIG) pkg-config > $(TO_LIB)/pkgconfig/dragoman.pc
+	@$(UMASK) $(CONFIG) cmake > $(TO_LIB)/cmake/dragoman/dragoman-config.cmake
+	@$(UMASK) $(CONFIG) cmake-version > $(TO_LIB)/cmake/dragoman/dragoman-config-version.cmake
+	@$(UMASK) $(RUN_HERE) $(BUILD)/dragoman help --man dragoman > $(TO_MAN)/dragoman.1
+	@$(UMASK) for c in $(COMMANDS); do $(RUN_HERE) $(BUILD)/dragoman help --man $$c > $(TO_MAN)/dragoman-$$c.1 || exit 1; done
+	@$(UMASK) $(RUN_HERE) $(BUILD)/dragoman help --completion bash > $(TO_BASH)/dragoman
+	@$(UMASK) $(RUN_HERE) $(BUILD)/dragoman help --completion zsh > $(TO_ZSH)/_dragoman
+	@$(UMASK) $(RUN_HERE) $(BUILD)/dragoman help --completion fish > $(TO_FISH)/dragoman.fish
+	@for m in models/*.gguf; do cp -P $$m $(TO_SHARE)/models/ && { [ -L $$m ] || chmod 644 $(TO_SHARE)/$$m; } || exit 1; done
+	@$(UMASK) sed 's,@BINDIR@,$(PREFIX)/bin,' packaging/dragoman.service > $(TO_UNIT)/dragoman.service
 	@install -m 644 packaging/dragoman.socket $(TO_UNIT)/dragoman.socket
 	@install -m 644 packaging/nginx.conf $(TO_SHARE)/nginx.conf
+	@$(if $(DESTDIR),,$(CONFIG) installed)
 
 uninstall:
 	rm -f $(TO_BIN)/dragoman $(TO_LIB)/$(SONAME) $(TO_LIB)/libdragoman.so $(TO_LIB)/libdragoman.a $(DESTDIR)$(PLUGINDIR)/libdragoman-pdf.so

@@ -23,7 +23,7 @@ typedef struct job {
 
 static void *work(void *arg)
 {
-    job *j = arg;
+    job *j = (job *)arg; // the cast is for C++
     for (int i = 0; i < ROUNDS; i++) {
         dgm_results *results = NULL;
         if (dgm_translate(j->translator, &j->text, 1, &results, NULL) != DGM_OK) {
@@ -51,7 +51,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    job jobs[THREADS] = {{0}};
+    job jobs[THREADS];
+    memset(jobs, 0, sizeof jobs);
     int started = 0, bad = 0;
     for (; started < THREADS; started++) {
         jobs[started].translator = t;

@@ -111,15 +111,21 @@ static const char *group_title(int group)
     return group ? dgm_setting_group_name((dgm_setting_group)group) : "options";
 }
 
-// What most people use, in the order of ranks.
-static void help_everyday(const command *c)
+// The next of the options that most people use, in the order of ranks; false: there is none behind *rank.
+static bool everyday_next(const command *c, int *rank, option *o)
 {
     enum { EVERYDAY = 15 };
+    while (c->everyday && ++*rank <= EVERYDAY)
+        for (size_t at = 0; option_next(c, &at, o);)
+            if (option_rank(o) == *rank) return true;
+    return false;
+}
+
+static void help_everyday(const command *c)
+{
     option o;
     printf("\neveryday options:\n");
-    for (int rank = 1; rank <= EVERYDAY; rank++)
-        for (size_t at = 0; option_next(c, &at, &o);)
-            if (option_rank(&o) == rank) help_option(&o, false);
+    for (int rank = 0; everyday_next(c, &rank, &o);) help_option(&o, false);
 }
 
 // The options of a group: common ones first, and the command's own before the library's. In the short
@@ -218,24 +224,37 @@ static void roff_paragraphs(const char *text)
     }
 }
 
+static const char man_end[] =
+    ".SH ENVIRONMENT\n"
+    ".TP\n.B DRAGOMAN_MODEL\nModel file, or folder of model files, to use by default.\n"
+    ".TP\n.B DRAGOMAN_CPU\nHighest instruction set to use: c; on x86 avx2, avx512, "
+    "vnni, amx; on Arm neon, dotprod, i8mm.\n"
+    ".TP\n.B DRAGOMAN_PLUGINS\nFolders, with colons between them, where devices (\\-\\-device) and the "
+    "reader of PDF files are looked for, and nowhere else.\n"
+    ".TP\n.B DRAGOMAN_CUDA_GRAPHS\n0: launch the kernels of a GPU one by one, for debuggers.\n"
+    ".TP\n.BR XDG_DATA_HOME \", \" XDG_CACHE_HOME\nFolders with dragoman/models of the user's own, and with "
+    "models that were imported for \\-m (default: ~/.local/share, ~/.cache).\n"
+    ".SH EXIT STATUS\n0: everything went well. 1: a file could not be processed. "
+    "2: the command line was wrong. 3: everything was done, but some lines failed.\n"
+    ".SH EXAMPLES\n.nf\n"
+    "echo \\(aqGood morning.\\(aq | dragoman translate\n"
+    "dragoman translate \\-s de \\-t en \\-i brief.docx \\-o letter.docx\n"
+    "dragoman serve \\-\\-port 5000\n.fi\n"
+    ".SH SEE ALSO\n.BR dragoman\\-translate (1),\n.BR dragoman\\-serve (1),\n.BR dragoman\\-import (1)\n";
+
 static void man_program(void)
 {
     printf(".TH DRAGOMAN 1 \"\" \"dragoman %s\" \"User Commands\"\n", DGM_VERSION);
     printf(".SH NAME\ndragoman \\- neural machine translation\n.SH SYNOPSIS\n"
            ".B dragoman\n.I COMMAND\n[options]\n.SH DESCRIPTION\n"
-           "Translates text with a model file: one line in, one line out. Every command has a page "
-           "of its own.\n.SH COMMANDS\n");
+           "Translates text and documents with neural models, offline: files, standard input, or over HTTP. "
+           "Every command has a page of its own.\n.SH COMMANDS\n");
     for (int i = 0; commands[i]; i++) {
         printf(".TP\n.BR dragoman\\-%s (1)\n", commands[i]->name);
         roff(commands[i]->summary);
         putchar('\n');
     }
-    printf(".SH ENVIRONMENT\n"
-           ".TP\n.B DRAGOMAN_MODEL\nModel file, or folder of model files, to use by default.\n"
-           ".TP\n.B DRAGOMAN_CPU\nHighest instruction set to use: c; on x86 avx2, avx512, "
-           "vnni, amx; on Arm neon, dotprod, i8mm.\n"
-           ".SH EXIT STATUS\n0: everything went well. 1: a file could not be processed. "
-           "2: the command line was wrong. 3: everything was done, but some lines failed.\n");
+    fputs(man_end, stdout);
 }
 
 static void man_option(const option *o)
@@ -251,12 +270,13 @@ static void man_option(const option *o)
     putchar('\n');
 }
 
+// The options of a group but for the everyday ones, which stand before all groups.
 static void man_group(const command *c, int group)
 {
     option o;
     bool any = false;
     for (size_t at = 0; option_next(c, &at, &o);) {
-        if (option_group(&o) != group) continue;
+        if (option_group(&o) != group || is_everyday(c, &o)) continue;
         if (!any && group) printf(".SS %s\n", group_title(group));
         any = true;
         man_option(&o);
@@ -269,7 +289,9 @@ void help_man(const command *c)
         man_program();
         return;
     }
-    printf(".TH DRAGOMAN-%s 1 \"\" \"dragoman %s\" \"User Commands\"\n", c->name, DGM_VERSION);
+    printf(".TH DRAGOMAN-");
+    for (const char *p = c->name; *p; p++) putchar(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+    printf(" 1 \"\" \"dragoman %s\" \"User Commands\"\n", DGM_VERSION);
     printf(".SH NAME\ndragoman\\-%s \\- ", c->name);
     roff(c->summary);
     printf("\n.SH SYNOPSIS\n.B dragoman %s\n", c->name);
@@ -277,6 +299,8 @@ void help_man(const command *c)
     printf("\n.SH DESCRIPTION\n");
     roff_paragraphs(c->description);
     printf(".SH OPTIONS\n");
+    option o;
+    for (int rank = 0; everyday_next(c, &rank, &o);) man_option(&o);
     for (int group = 0; group < GROUPS; group++) man_group(c, group);
     printf(".SH EXAMPLE\n.nf\n");
     roff(c->example);
@@ -292,25 +316,57 @@ static void print_choices(const char *choices, char separator)
     for (; choices && *choices; choices++) putchar(*choices == '|' ? separator : *choices);
 }
 
+// "train TEXT... | convert LM": what a command of several actions may begin with, separated by blanks; "" else.
+static void print_actions(const command *c)
+{
+    for (const char *p = strstr(c->usage, " | ") ? c->usage : NULL; p; p = strstr(p, " | "), p = p ? p + 3 : p)
+        if (*p >= 'a' && *p <= 'z') printf("%.*s ", (int)strcspn(p, " "), p);
+}
+
+static bool has_actions(const command *c)
+{
+    return strstr(c->usage, " | ") && c->usage[0] >= 'a' && c->usage[0] <= 'z';
+}
+
+static void print_commands(void)
+{
+    for (int i = 0; commands[i]; i++) printf("%s ", commands[i]->name);
+}
+
 void help_completion_bash(void)
 {
     printf("# bash completion for dragoman; made by 'dragoman help --completion bash'\n"
            "_dragoman() {\n"
            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options=\n"
            "    COMPREPLY=()\n"
+           "    # --option=value comes as three words.\n"
+           "    if [ \"$cur\" = = ]; then cur=\n"
+           "    elif [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
            "        COMPREPLY=($(compgen -W \"");
-    for (int i = 0; commands[i]; i++) printf("%s ", commands[i]->name);
-    printf("--version --help\" -- \"$cur\"))\n        return\n    fi\n"
-           "    case \"${COMP_WORDS[1]} $prev\" in\n");
+    print_commands();
+    printf("help --version --help\" -- \"$cur\"))\n        return\n    fi\n"
+           "    case \"${COMP_WORDS[1]} $prev\" in\n"
+           "    \"help help\") COMPREPLY=($(compgen -W \"");
+    print_commands();
+    printf("\" -- \"$cur\")); return ;;\n");
     option o;
-    for (int i = 0; commands[i]; i++)
-        for (size_t at = 0; option_next(commands[i], &at, &o);) {
-            if (option_kind_of(&o) != OPTION_CHOICE) continue;
-            printf("    \"%s --%s\") COMPREPLY=($(compgen -W \"", commands[i]->name, o.name);
-            print_choices(o.choices, ' ');
-            printf("\" -- \"$cur\")); return ;;\n");
+    for (int i = 0; commands[i]; i++) {
+        const char *name = commands[i]->name;
+        if (has_actions(commands[i])) {
+            printf("    \"%s %s\") COMPREPLY=($(compgen -W \"", name, name);
+            print_actions(commands[i]);
+            printf("--help\" -- \"$cur\")); return ;;\n");
         }
+        for (size_t at = 0; option_next(commands[i], &at, &o);) {
+            const option_kind kind = option_kind_of(&o);
+            if (kind != OPTION_CHOICE && kind != OPTION_MAYBE) continue;
+            printf("    \"%s --%s\") COMPREPLY=($(compgen -W \"", name, o.name);
+            print_choices(o.choices, ' ');
+            // Behind an option that may stand alone a file may come.
+            printf("\" -- \"$cur\")%s); return ;;\n", kind == OPTION_MAYBE ? " $(compgen -f -- \"$cur\")" : "");
+        }
+    }
     printf("    esac\n    case \"${COMP_WORDS[1]}\" in\n");
     for (int i = 0; commands[i]; i++) {
         printf("    %s) options=\"", commands[i]->name);
@@ -340,11 +396,16 @@ static void zsh_text(const char *text)
     }
 }
 
-static void zsh_option(const option *o)
+static void zsh_option(const option *o, bool letter)
 {
     const option_kind kind = option_kind_of(o);
     const char *star = kind == OPTION_LIST ? "*" : "";
-    printf("            '%s--%s%s[", star, o->name, kind == OPTION_MAYBE ? "=-" : "");
+    // "=": the value is a word of its own, or stands behind an equals sign; "=-": behind that alone.
+    const char *joined = kind == OPTION_FLAG ? "" : kind == OPTION_MAYBE ? "=-" : "=";
+    if (letter)
+        printf("            '%s-%c[", star, o->letter);
+    else
+        printf("            '%s--%s%s[", star, o->name, joined);
     zsh_text(o->help);
     putchar(']');
     if (kind == OPTION_CHOICE || kind == OPTION_MAYBE) {
@@ -376,10 +437,19 @@ void help_completion_zsh(void)
     option o;
     for (int i = 0; commands[i]; i++) {
         printf("    %s)\n        _arguments \\\n", commands[i]->name);
-        for (size_t at = 0; option_next(commands[i], &at, &o);) zsh_option(&o);
-        printf("            '--help[print a help text]' '*:file:_files' ;;\n");
+        for (size_t at = 0; option_next(commands[i], &at, &o);) {
+            zsh_option(&o, false);
+            if (o.letter) zsh_option(&o, true);
+        }
+        printf("            '--help[print a help text]' ");
+        if (has_actions(commands[i])) {
+            printf("'1:what to do:(");
+            print_actions(commands[i]);
+            printf(")' ");
+        }
+        printf("'*:file:_files' ;;\n");
     }
-    printf("    esac\n}\n_dragoman \"$@\"\n");
+    printf("    help) _describe command commands ;;\n    esac\n}\n_dragoman \"$@\"\n");
 }
 
 // Inside single quotes of fish: the summary of an option.
@@ -396,11 +466,11 @@ static void fish_option(const command *c, const option *o)
     const option_kind kind = option_kind_of(o);
     printf("complete -c dragoman -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
     if (o->letter) printf(" -s %c", o->letter);
-    if (kind == OPTION_CHOICE) {
-        printf(" -x -a '");
+    if (kind == OPTION_CHOICE || kind == OPTION_MAYBE) {
+        printf("%s -a '", kind == OPTION_CHOICE ? " -x" : "");
         print_choices(o->choices, ' ');
         putchar('\'');
-    } else if (kind != OPTION_FLAG && kind != OPTION_MAYBE) {
+    } else if (kind != OPTION_FLAG) {
         printf(" -r");
     }
     printf(" -d '");
@@ -417,9 +487,18 @@ void help_completion_fish(void)
         fish_text(commands[i]->summary);
         printf("'\n");
     }
+    printf("complete -c dragoman -n '__fish_seen_subcommand_from help' -f -a '");
+    print_commands();
+    printf("'\n");
     option o;
-    for (int i = 0; commands[i]; i++)
+    for (int i = 0; commands[i]; i++) {
+        if (has_actions(commands[i])) {
+            printf("complete -c dragoman -n '__fish_seen_subcommand_from %s' -a '", commands[i]->name);
+            print_actions(commands[i]);
+            printf("'\n");
+        }
         for (size_t at = 0; option_next(commands[i], &at, &o);) fish_option(commands[i], &o);
+    }
 }
 
 // ---- pages of the manual ----------------------------------------------------------------------
@@ -433,21 +512,30 @@ static void markdown(const char *text)
     }
 }
 
-static void markdown_group(const command *c, int group)
+static void markdown_option(const option *o, const char *title, bool first)
+{
+    char left[160], text[1500];
+    if (first) printf("\n## %c%s\n\n| option | meaning |\n|---|---|\n", title[0] - 'a' + 'A', title + 1);
+    spell(o, left, sizeof left);
+    whole_help(o, text, sizeof text);
+    printf("| `%s` | ", left + strspn(left, " "));
+    markdown(text);
+    printf(" |\n");
+}
+
+static void markdown_options(const command *c)
 {
     option o;
-    bool any = false;
-    for (size_t at = 0; option_next(c, &at, &o);) {
-        char left[160], text[1500];
-        if (option_group(&o) != group) continue;
-        const char *title = group_title(group);
-        if (!any) printf("\n## %c%s\n\n| option | meaning |\n|---|---|\n", title[0] - 'a' + 'A', title + 1);
-        any = true;
-        spell(&o, left, sizeof left);
-        whole_help(&o, text, sizeof text);
-        printf("| `%s` | ", left + strspn(left, " "));
-        markdown(text);
-        printf(" |\n");
+    for (int rank = 0, first = 1; everyday_next(c, &rank, &o); first = 0)
+        markdown_option(&o, "everyday options", first);
+    for (int group = 0; group < GROUPS; group++) {
+        bool first = true;
+        for (size_t at = 0; option_next(c, &at, &o);) {
+            if (option_group(&o) != group || is_everyday(c, &o)) continue;
+            const char *title = group || !c->everyday ? group_title(group) : "other options";
+            markdown_option(&o, title, first);
+            first = false;
+        }
     }
 }
 
@@ -463,5 +551,5 @@ void help_markdown(const command *c)
         printf("    %.*s\n", (int)n, p);
         p += n + (p[n] != 0);
     }
-    for (int group = 0; group < GROUPS; group++) markdown_group(c, group);
+    markdown_options(c);
 }
