@@ -549,7 +549,7 @@ release:
 clean:
 	rm -rf $(BUILD) dragoman
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/deb -prune -o -path $(BUILD)/debian -prune -o -type f -name '*.d' -print 2>/dev/null)
 
 .PHONY: all python python-missing wheel cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long fuzz check-asan check-tsan check-msan check-sanitized check-analyzer check-tidy check-faults check-kills soak dist \
         check-reproducible help bench install uninstall deb manual release clean
