@@ -154,7 +154,8 @@ def long(build):
     tests += [test("fuzzing of importers", "scripts/fuzz", "--seconds", 600, *IMPORTERS, limit=6 * 3600),
               test("fuzzing", "scripts/fuzz", "--seconds", 60, *(t for t in targets if t not in IMPORTERS), limit=6 * 3600)]
     tests += [test("packaging/abi", "packaging/abi", build), test("packaging/sbom", "packaging/sbom", program, "--licences"),
-              test("tests/system/sbom", "tests/system/sbom", build), test("make deb", make, "deb"), test("make manual", make, "manual")]
+              test("tests/system/sbom", "tests/system/sbom", build),
+              test("make deb", make, "deb"), test("make manual", make, "manual")]
     tests += [test(f"tests/system/debian {kind} {compiler}", "tests/system/debian", kind, compiler, limit=3 * 3600)
               for kind in ("minimal", "full") for compiler in ("gcc", "clang")]
     tests += [test("tests/system/debian container", "tests/system/debian", "container", limit=3 * 3600)]
