@@ -333,8 +333,8 @@ typedef struct dgm_settings {
     int32_t lmbr_ngrams;
     // A phrase-based system (the path of a file as docs/manual/PHRASES.md describes it) that decodes every
     // line which comes without evidence, and steers its search, weighed by `lmbr`. It must translate
-    // between the model's languages. "en-de=PATH,fr-de=PATH": one for lines of each direction; those of others have none.
-    // Default NULL: none.
+    // between the model's languages. "en-de=PATH,fr-de=PATH": one for lines of each direction; those of others
+    // have none. Default NULL: none.
     const char *phrase_system;
     // What it gives: "nbest", the list of its evidence_nbest best translations, no two the same, or
     // "lattice", its search graph. NULL: "nbest". Default NULL.

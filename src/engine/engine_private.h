@@ -185,8 +185,9 @@ bool dgm_constrain_claims(const dgm_line_state *line, dgm_text text, size_t begi
 // translator's); *out NULL: there is none.
 dgm_status dgm_terms_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_terms_close(dgm_translator *t);
-// Adds what an item of settings.terms, whose text this is, has for a direction to a glossary, which is opened where
-// there is something. known: languages of the directions that it may be for instead of this one; NULL: this is the only one.
+// Adds what an item of settings.terms, whose text this is, has for a direction to a glossary, which is opened
+// where there is something. known: languages of the directions that it may be for instead of this one; NULL:
+// this is the only one.
 typedef struct dgm_codes {
     const char *const *items;
     size_t count;
