@@ -28,6 +28,10 @@ void check_device(cb *c)
         if (p->encode_tokens < 1 || p->encode_tokens_recurrent < 1 || p->gather_max < 1)
             cb_fail(c, "%s: sizes below 1", p->name);
         if (!dgm_backend_describe(s->backend, text, sizeof text)[0]) cb_fail(c, "no description");
+        // Nothing is written behind the end of a buffer that is too small for what the layers are multiplied by.
+        memset(text, 'x', sizeof text);
+        if (dgm_backend_variants(s->backend, text, 8) != text || !memchr(text, 0, 8) || text[8] != 'x')
+            cb_fail(c, "%s: variants of products do not end", p->name);
         dgm_backend *again = NULL;
         dgm_error err;
         if (dgm_backend_open(&again, p->name, NULL, &err) != DGM_OK) cb_fail(c, "%s", err.text);

@@ -83,6 +83,7 @@
 #define check_rank_more_bytes check_gathered
 #define check_centroids_lists check_joint
 #define check_rank_joint_bytes check_joint
+#define check_variants check_device
 
 // One row per function of the table: one without a check does not compile.
 #define CHECK(result, name, parameters) {#name, check_##name},
