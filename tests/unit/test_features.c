@@ -448,6 +448,32 @@ static void every_feature(void **state)
         assert_string_equal(dgm_search_name(i), dgm_search_rows[i].name);
 }
 
+// What excludes what: at most five pairs, each with its sentence and its place in the manual.
+static void few_pairs_are_refused(void **state)
+{
+    (void)state;
+    char manual[60000];
+    FILE *f = fopen("docs/manual/FEATURES.md", "r");
+    assert_non_null(f);
+    manual[fread(manual, 1, sizeof manual - 1, f)] = 0;
+    fclose(f);
+    const char *reasons = strstr(manual, "## What stays refused");
+    assert_non_null(reasons);
+    int pairs = 0;
+    for (int a = 0; a < DGM_FEATURE_COUNT; a++) {
+        const dgm_feature_row *row = &dgm_feature_table[a];
+        assert_int_equal(row->excludes_later, 0);
+        for (int b = 0; b < DGM_FEATURE_COUNT; b++) {
+            char heading[128];
+            if (!(row->excludes >> b & 1u)) continue;
+            snprintf(heading, sizeof heading, "**`%s` with `%s`.**", row->name, dgm_feature_table[b].name);
+            if (!strstr(reasons, heading)) fail_msg("the manual does not say why '%s'", heading);
+            pairs++;
+        }
+    }
+    assert_in_range(pairs, 1, 5);
+}
+
 static void bad_questions(void **state)
 {
     (void)state;
@@ -507,7 +533,7 @@ static void all_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_feature),
+        cmocka_unit_test(every_feature), cmocka_unit_test(few_pairs_are_refused),
         cmocka_unit_test(bad_questions),
         cmocka_unit_test(ensembles),
         cmocka_unit_test(all_pairs),
