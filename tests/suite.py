@@ -114,6 +114,7 @@ def system(build):
         groups = ["search", "terms", "cpu", "print", "lmbr", "batch", "cluster", "long", "many", *groups]
     tests += [fingerprint(program, f"{group}/*") for group in groups]
     tests += [test("tests/system/compositions", "tests/system/compositions", program, TEXT, 4)]
+    tests += [system_test(program, "writing", "models/research/imamura-r2l-small.gguf", TEXT, 12)]
     tests += [on("lmbr", lines * 2 // 3)]
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
