@@ -381,7 +381,7 @@ $(BUILD)/fuzz/%.o: tests/fuzz/fuzz_%.c
 $(BUILD)/fuzz/fuzz_targets.h: $(wildcard tests/fuzz/fuzz_*.c)
 	@mkdir -p $(@D)
 	@printf 'TARGET(%s)\n' $(FUZZ) > $@
-$(BUILD)/fuzz/replay.o: tests/fuzz/replay.c $(BUILD)/fuzz/fuzz_targets.h
+$(BUILD)/fuzz/replay.o: tests/fuzz/replay.c tests/fuzz/table.h $(BUILD)/fuzz/fuzz_targets.h
 	$(CC) $(CFLAGS_ALL) -I$(BUILD)/fuzz -MMD -MP -c $< -o $@
 $(BUILD)/fuzz-replay: $(FUZZ_OBJ) $(BUILD)/libdragoman.a | test-data
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)

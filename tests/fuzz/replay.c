@@ -12,24 +12,9 @@
 #include <stdio.h>
 
 #include "mutate.h"
+#include "table.h"
 
 enum { LARGEST = 1 << 20 };
-
-#define TARGET(name)                                                                                                   \
-    int fuzz_one_##name(const uint8_t *data, size_t size);                                                             \
-    size_t fuzz_mutate_##name(uint8_t *data, size_t size, size_t max, unsigned seed) __attribute__((weak));
-#include "fuzz_targets.h" // made by the Makefile: TARGET(argos) ...
-#undef TARGET
-
-static const struct target {
-    const char *name;
-    int (*one)(const uint8_t *data, size_t size);
-    size_t (*mutate)(uint8_t *data, size_t size, size_t max, unsigned seed);
-} targets[] = {
-#define TARGET(name) {#name, fuzz_one_##name, fuzz_mutate_##name},
-#include "fuzz_targets.h"
-    {NULL, NULL, NULL},
-};
 
 static uint32_t state = 1;
 
