@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // All fuzz targets, for programs that hold more than one.
-#ifndef DGM_FUZZ_TABLE_H
-#define DGM_FUZZ_TABLE_H
+#ifndef DGM_TESTS_FUZZ_TABLE_H
+#define DGM_TESTS_FUZZ_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
