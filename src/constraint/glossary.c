@@ -1,38 +1,48 @@
 // SPDX-License-Identifier: MIT
 // The store of a glossary and looking terms up in lines; see glossary.h.
 //
-// Entries hang in a hash table by their first unit: the word they begin with, first letter small, or
-// a single character outside of words. So a line costs one look-up per word whatever the size of
-// the glossary, and only terms that begin with that word are compared. Chains are kept longest
-// first, so the first match is the longest.
+// A source is a row of units: words, and single characters outside of words. Where its first units lead, from one to
+// the next, is a hash table:
+//
+//     "carbon" -> (way)      "carbon copy" -> entry 7      "carbon copy of" -> (way)  ...
+//
+// so a place of a line costs one look-up per unit of the longest way that begins there, whatever the size of the
+// glossary and however many terms begin with the same word. The first letter counts as a small one. Ways are known
+// by their hash alone: two that share it lead on together, and what is found is compared with the line.
 #include "constraint/glossary.h"
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/textfile.h"
+#include "base/words.h"
 #include "text/surface.h"
 
 typedef struct entry {
-    size_t begin, size;  // of the source, in text
-    int32_t next;        // of the chain; -1: the last
-    int32_t first, last; // variants; -1: none
-    int32_t variants;
+    size_t first;       // of its places in g->list
+    int32_t count, cap; // of its variants, and of its places
+    int32_t next;       // entry on the same way, a later one; -1: none
 } entry;
 
-typedef struct target {
-    size_t begin, size;
-    int32_t next;
-} target;
+typedef struct way {
+    uint64_t hash; // 0: the slot is free
+    int32_t entry; // -1: it only leads on
+} way;
 
 struct dgm_glossary {
+    dgm_words sources; // numbers are those of entries
+    dgm_words targets; // each behind the four bytes of its entry's number
+    dgm_writer key;
     entry *entries;
-    target *targets;
-    size_t entry_count, entry_cap, target_count, target_cap;
-    dgm_writer text;
-    int32_t *table; // [buckets] first entry of a chain, -1: none
-    size_t buckets;
+    size_t entry_cap;
+    uint32_t *list; // targets of entries, each entry's side by side
+    size_t list_count, list_cap;
+    way *ways; // [slots]
+    size_t way_count, slots;
 };
+
+enum { OWNER = sizeof(uint32_t), FIRST_SLOTS = 256 };
 
 dgm_status dgm_glossary_open(dgm_glossary **out, dgm_error *err)
 {
@@ -45,133 +55,134 @@ void dgm_glossary_close(dgm_glossary **at)
     if (!at || !*at) return;
     dgm_glossary *g = *at;
     *at = NULL;
+    dgm_words_free(&g->sources);
+    dgm_words_free(&g->targets);
+    dgm_writer_free(&g->key);
     dgm_free(g->entries);
-    dgm_free(g->targets);
-    dgm_free(g->table);
-    dgm_writer_free(&g->text);
+    dgm_free(g->list);
+    dgm_free(g->ways);
     dgm_free(g);
 }
 
-static dgm_text text_at(const dgm_glossary *g, size_t begin, size_t size)
-{
-    return (dgm_text){(const char *)g->text.data + begin, size};
-}
+// ---- ways --------------------------------------------------------------------------------------
 
-// ---- first units -------------------------------------------------------------------------------
-
-// Hash of the word or character that begins at t; *size: its bytes.
-static uint64_t unit_hash(dgm_text t, size_t *size)
+// The way on over the word or character that begins at t; *size: its bytes. hash: 0 at the beginning.
+static uint64_t way_on(uint64_t hash, dgm_text t, size_t *size)
 {
-    uint64_t hash = 1469598103934665603u;
+    const bool first = hash == 0;
     uint32_t code = 0;
     size_t at = 0;
+    hash = dgm_hash_number(DGM_HASH_START, hash);
     while (at < t.size) {
         const size_t n = dgm_utf8_next(t.data + at, t.size - at, &code);
         const bool inside = dgm_char_in_word(code);
         if (at > 0 && !inside) break;
-        hash = (hash ^ (at ? code : dgm_char_lower(code))) * 1099511628211u;
+        hash = dgm_hash_number(hash, first && at == 0 ? dgm_char_lower(code) : code);
         at += n;
         if (!inside) break;
     }
     *size = at;
-    return hash ^ hash >> 29;
+    return hash ? hash : 1;
 }
 
-static void hang(dgm_glossary *g, int32_t index)
+static way *slot_of(way *ways, size_t slots, uint64_t hash)
 {
-    entry *e = &g->entries[index];
-    size_t unit;
-    const uint64_t hash = unit_hash(text_at(g, e->begin, e->size), &unit);
-    int32_t *to = &g->table[hash % g->buckets];
-    while (*to >= 0 && g->entries[*to].size >= e->size) to = &g->entries[*to].next;
-    e->next = *to;
-    *to = index;
+    size_t at = (hash ^ hash >> 29) & (slots - 1);
+    while (ways[at].hash && ways[at].hash != hash) at = (at + 1) & (slots - 1);
+    return &ways[at];
 }
 
 static dgm_status make_room(dgm_glossary *g, dgm_error *err)
 {
-    if (g->entry_count < g->buckets) return DGM_OK;
-    const size_t buckets = g->buckets ? g->buckets * 2 : 256;
-    int32_t *table = dgm_malloc(buckets * sizeof *table);
-    if (!table) return dgm_no_memory(err);
-    for (size_t i = 0; i < buckets; i++) table[i] = -1;
-    dgm_free(g->table);
-    g->table = table;
-    g->buckets = buckets;
-    for (size_t i = 0; i < g->entry_count; i++) hang(g, (int32_t)i);
+    if (2 * (g->way_count + 1) <= g->slots) return DGM_OK;
+    const size_t slots = g->slots ? g->slots * 2 : FIRST_SLOTS;
+    way *ways = dgm_calloc(slots, sizeof *ways);
+    if (!ways) return dgm_no_memory(err);
+    for (size_t i = 0; i < g->slots; i++)
+        if (g->ways[i].hash) *slot_of(ways, slots, g->ways[i].hash) = g->ways[i];
+    dgm_free(g->ways);
+    g->ways = ways;
+    g->slots = slots;
+    return DGM_OK;
+}
+
+// The way over all of a source leads to the entry.
+static dgm_status add_ways(dgm_glossary *g, dgm_text source, int32_t index, dgm_error *err)
+{
+    uint64_t hash = 0;
+    for (size_t at = 0, unit; at < source.size; at += unit) {
+        DGM_TRY(make_room(g, err));
+        hash = way_on(hash, (dgm_text){source.data + at, source.size - at}, &unit);
+        way *w = slot_of(g->ways, g->slots, hash);
+        g->way_count += w->hash == 0;
+        if (w->hash == 0) *w = (way){hash, -1};
+        if (at + unit < source.size) continue;
+        int32_t *to = &w->entry; // "Car" behind "car": few share a way
+        while (*to >= 0) to = &g->entries[*to].next;
+        *to = index;
+    }
     return DGM_OK;
 }
 
 // ---- adding ------------------------------------------------------------------------------------
 
-static int32_t find_source(const dgm_glossary *g, dgm_text source)
+static dgm_status add_source(dgm_glossary *g, dgm_text source, uint32_t *index, dgm_error *err)
 {
-    size_t unit;
-    if (g->buckets == 0) return -1;
-    int32_t i = g->table[unit_hash(source, &unit) % g->buckets];
-    while (i >= 0 && !dgm_text_equal(dgm_glossary_source(g, i), source)) i = g->entries[i].next;
-    return i;
+    const size_t before = g->sources.count;
+    DGM_TRY(dgm_grow(&g->entries, &g->entry_cap, before + 1, sizeof *g->entries, err));
+    DGM_TRY(dgm_words_add(&g->sources, source, index, err));
+    if (g->sources.count == before) return DGM_OK;
+    g->entries[*index] = (entry){.next = -1};
+    return add_ways(g, source, (int32_t)*index, err);
 }
 
-static dgm_status put_text(dgm_glossary *g, dgm_text t, size_t *begin, dgm_error *err)
+// A place at the end of an entry's list, which moves to the end of all when it is full.
+static dgm_status add_place(dgm_glossary *g, entry *e, uint32_t target, dgm_error *err)
 {
-    *begin = g->text.size;
-    dgm_write_bytes(&g->text, t.data, t.size);
-    return g->text.failed ? dgm_no_memory(err) : DGM_OK;
+    if (e->count == e->cap) {
+        const int32_t cap = e->cap ? 2 * e->cap : 1;
+        DGM_TRY(dgm_grow(&g->list, &g->list_cap, g->list_count + (size_t)cap, sizeof *g->list, err));
+        if (e->count) memcpy(g->list + g->list_count, g->list + e->first, (size_t)e->count * sizeof *g->list);
+        e->first = g->list_count;
+        e->cap = cap;
+        g->list_count += (size_t)cap;
+    }
+    g->list[e->first + (size_t)e->count++] = target;
+    return DGM_OK;
 }
 
 dgm_status dgm_glossary_add(dgm_glossary *g, dgm_text source, dgm_text word, dgm_error *err)
 {
-    int32_t at = find_source(g, source);
-    DGM_FAIL_IF(g->target_count >= INT32_MAX - 1, err, DGM_ERR_UNSUPPORTED,
-                "the glossary has more than %d entries", INT32_MAX - 1);
-    if (at < 0) {
-        DGM_TRY(dgm_grow(&g->entries, &g->entry_cap, g->entry_count + 1, sizeof *g->entries, err));
-        DGM_TRY(make_room(g, err));
-        size_t begin;
-        DGM_TRY(put_text(g, source, &begin, err));
-        at = (int32_t)g->entry_count++;
-        g->entries[at] = (entry){.begin = begin, .size = source.size, .first = -1, .last = -1};
-        hang(g, at);
-    }
-    entry *e = &g->entries[at];
-    for (int32_t i = e->first; i >= 0; i = g->targets[i].next)
-        if (dgm_text_equal(text_at(g, g->targets[i].begin, g->targets[i].size), word))
-            return DGM_OK;
-    DGM_TRY(dgm_grow(&g->targets, &g->target_cap, g->target_count + 1, sizeof *g->targets, err));
-    size_t begin;
-    DGM_TRY(put_text(g, word, &begin, err));
-    const int32_t made = (int32_t)g->target_count++;
-    g->targets[made] = (target){.begin = begin, .size = word.size, .next = -1};
-    if (e->last >= 0)
-        g->targets[e->last].next = made;
-    else
-        e->first = made;
-    e->last = made;
-    e->variants++;
-    return DGM_OK;
+    uint32_t index, target;
+    DGM_TRY(add_source(g, source, &index, err));
+    g->key.size = 0;
+    dgm_write_bytes(&g->key, &index, OWNER);
+    dgm_write_bytes(&g->key, word.data, word.size);
+    if (g->key.failed) return dgm_no_memory(err);
+    const size_t before = g->targets.count;
+    DGM_TRY(dgm_words_add(&g->targets, (dgm_text){(const char *)g->key.data, g->key.size}, &target, err));
+    return g->targets.count == before ? DGM_OK : add_place(g, &g->entries[index], target, err);
 }
 
 size_t dgm_glossary_count(const dgm_glossary *g)
 {
-    return g->entry_count;
+    return g->sources.count;
 }
 
 dgm_text dgm_glossary_source(const dgm_glossary *g, int32_t i)
 {
-    return text_at(g, g->entries[i].begin, g->entries[i].size);
+    return dgm_words_spell(&g->sources, (uint32_t)i);
 }
 
 size_t dgm_glossary_variant_count(const dgm_glossary *g, int32_t i)
 {
-    return (size_t)g->entries[i].variants;
+    return (size_t)g->entries[i].count;
 }
 
 dgm_text dgm_glossary_variant(const dgm_glossary *g, int32_t i, size_t k)
 {
-    int32_t at = g->entries[i].first;
-    while (k-- > 0) at = g->targets[at].next;
-    return text_at(g, g->targets[at].begin, g->targets[at].size);
+    const dgm_text t = dgm_words_spell(&g->targets, g->list[g->entries[i].first + k]);
+    return (dgm_text){t.data + OWNER, t.size - OWNER};
 }
 
 // ---- finding -----------------------------------------------------------------------------------
@@ -212,19 +223,35 @@ bool dgm_term_find(dgm_text text, dgm_text words, size_t *at)
     return false;
 }
 
+// The longest term at a place; of several that long, which differ in the case of a letter, the first one.
+static size_t longest_at(const dgm_glossary *g, dgm_text line, size_t at, int32_t *found)
+{
+    uint64_t hash = 0;
+    size_t size = 0;
+    for (size_t end = at, unit; end < line.size; end += unit) {
+        hash = way_on(hash, (dgm_text){line.data + end, line.size - end}, &unit);
+        const way *w = slot_of(g->ways, g->slots, hash);
+        if (!w->hash) break;
+        bool here = false;
+        for (int32_t i = w->entry; i >= 0 && !here; i = g->entries[i].next) {
+            const size_t n = dgm_term_at(line, at, dgm_glossary_source(g, i));
+            here = n > 0;
+            if (here) size = n, *found = i;
+        }
+    }
+    return size;
+}
+
 bool dgm_glossary_find(const dgm_glossary *g, dgm_text line, dgm_glossary_hit *hit)
 {
-    size_t unit = 0;
-    if (g->buckets == 0) return false;
-    for (size_t at = hit->next; at < line.size; at += unit) {
-        const dgm_text rest = {line.data + at, line.size - at};
-        int32_t i = g->table[unit_hash(rest, &unit) % g->buckets];
-        for (; i >= 0; i = g->entries[i].next) {
-            const size_t size = dgm_term_at(line, at, dgm_glossary_source(g, i));
-            if (size == 0) continue;
-            *hit = (dgm_glossary_hit){.begin = at, .end = at + size, .entry = i, .next = at + size};
-            return true;
-        }
+    if (g->slots == 0) return false;
+    for (size_t at = hit->next, unit; at < line.size; at += unit) {
+        int32_t i = -1;
+        const size_t size = longest_at(g, line, at, &i);
+        (void)way_on(0, (dgm_text){line.data + at, line.size - at}, &unit);
+        if (!size) continue;
+        *hit = (dgm_glossary_hit){.begin = at, .end = at + size, .entry = i, .next = at + size};
+        return true;
     }
     return false;
 }

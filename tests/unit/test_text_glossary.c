@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <cmocka.h>
 
 #include "base/mem.h"
@@ -228,6 +229,90 @@ static void terms_are_found(void **state)
     assert_false(dgm_language_agrees(dgm_text_of("e"), dgm_text_of("en")));
 }
 
+static uint32_t next_number(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*seed >> 33);
+}
+
+// Random terms of few words against all of them compared at every place: from left to right the longest, of those as
+// long the first.
+static void longest_terms_win(void **state)
+{
+    (void)state;
+    static const char *const bits[] = {"a", "A", "b", " ", " ", "-", "ab", "\xc3\xa9", "\xe5\xae\xb6", "Ab"};
+    uint64_t seed = 7;
+    for (int round = 0; round < 300; round++) {
+        char terms[40][32], line[128] = "";
+        dgm_glossary *g;
+        assert_int_equal(dgm_glossary_open(&g, NULL), DGM_OK);
+        for (int i = 0; i < 40; i++) {
+            terms[i][0] = 0;
+            for (int k = 0; k < 1 + i % 6; k++) strcat(terms[i], bits[next_number(&seed) % 10]);
+            assert_int_equal(dgm_glossary_add(g, dgm_text_of(terms[i]), dgm_text_of("x"), NULL), DGM_OK);
+        }
+        for (int k = 0; k < 30; k++) strcat(line, bits[next_number(&seed) % 10]);
+        const dgm_text text = dgm_text_of(line);
+        dgm_glossary_hit hit = {0};
+        size_t passed = 0;
+        while (dgm_glossary_find(g, text, &hit)) {
+            assert_true(hit.begin >= passed && hit.end > hit.begin && hit.next == hit.end);
+            const dgm_text found = dgm_glossary_source(g, hit.entry);
+            assert_int_equal(dgm_term_at(text, hit.begin, found), hit.end - hit.begin);
+            for (int32_t i = 0; i < (int32_t)dgm_glossary_count(g); i++) {
+                const dgm_text other = dgm_glossary_source(g, i);
+                for (size_t at = passed; at < hit.begin; at++) // none was passed over
+                    assert_int_equal(dgm_term_at(text, at, other), 0);
+                if (dgm_term_at(text, hit.begin, other))
+                    assert_true(other.size < found.size || (other.size == found.size && i >= hit.entry));
+            }
+            passed = hit.end;
+        }
+        dgm_glossary_close(&g);
+    }
+}
+
+// What costs the square of a glossary would take minutes.
+static void large_glossaries(void **state)
+{
+    (void)state;
+    enum { MANY = 300000 };
+    const struct rlimit seconds = {60, 90};
+    struct rlimit before;
+    dgm_glossary *g;
+    char word[32];
+    getrlimit(RLIMIT_CPU, &before);
+    setrlimit(RLIMIT_CPU, &seconds); // of the whole program: SIGXCPU
+    assert_int_equal(dgm_glossary_open(&g, NULL), DGM_OK);
+    for (int i = 0; i < MANY; i++) { // all begin with the same words
+        const int n = snprintf(word, sizeof word, "the house of %d", i);
+        assert_int_equal(dgm_glossary_add(g, (dgm_text){word, (size_t)n}, dgm_text_of("x"), NULL), DGM_OK);
+    }
+    for (int i = 0; i < MANY; i++) { // all have the same source; each comes twice
+        const int n = snprintf(word, sizeof word, "Haus%d", i / 2);
+        assert_int_equal(dgm_glossary_add(g, dgm_text_of("house"), (dgm_text){word, (size_t)n}, NULL), DGM_OK);
+    }
+    assert_int_equal(dgm_glossary_count(g), MANY + 1);
+    assert_int_equal(dgm_glossary_variant_count(g, MANY), MANY / 2);
+    for (size_t i = 0; i < MANY / 2; i++) {
+        const dgm_text v = dgm_glossary_variant(g, MANY, i);
+        const int n = snprintf(word, sizeof word, "Haus%zu", i);
+        assert_true(v.size == (size_t)n && memcmp(v.data, word, v.size) == 0);
+    }
+    dgm_writer line = {0};
+    for (int i = 0; i < MANY; i++) dgm_write_text(&line, "the house of ");
+    dgm_write_text(&line, "299999");
+    dgm_glossary_hit hit = {0};
+    size_t found = 0;
+    int32_t last = -1;
+    while (dgm_glossary_find(g, (dgm_text){(const char *)line.data, line.size}, &hit)) found++, last = hit.entry;
+    assert_int_equal(found, MANY);
+    assert_int_equal(last, MANY - 1);
+    dgm_writer_free(&line);
+    dgm_glossary_close(&g);
+    setrlimit(RLIMIT_CPU, &before);
+}
+
 static void allocations_may_fail(void **state)
 {
     (void)state;
@@ -316,6 +401,8 @@ int main(void)
         cmocka_unit_test(lines_of_demands),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(terms_are_found),
+        cmocka_unit_test(longest_terms_win),
+        cmocka_unit_test(large_glossaries),
         cmocka_unit_test(rows_given_as_constraints),
         cmocka_unit_test(allocations_may_fail),
     };
