@@ -92,6 +92,8 @@ dgm_status dgm_export_run(const char *format, const char *model, const char *fol
 
 // For exporters: a file of the folder.
 dgm_status dgm_export_file(const dgm_export_job *job, const char *name, const void *data, size_t size, dgm_error *err);
+// The SentencePiece model of a side as such a file, without the names of files in it (import/spm_paths.h).
+dgm_status dgm_export_spm(const dgm_export_job *job, int side, const char *name, dgm_error *err);
 // Why jansson refused the spelling of an id: it is no UTF-8, or there was no memory.
 dgm_status dgm_export_spelling(const char *text, int id, dgm_error *err);
 dgm_status dgm_export_json(const dgm_export_job *job, const char *name, json_t *value, dgm_error *err); // takes value

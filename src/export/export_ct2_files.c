@@ -170,8 +170,7 @@ static dgm_status write_files(const texts *x, dgm_error *err)
         DGM_TRY(write_vocabulary(x, "target_vocabulary.json", 1, err));
     }
     for (int side = 0; side < 2; side++) {
-        const size_t size = dgm_export_spm_size(m, side);
-        if (size) DGM_TRY(dgm_export_file(x->job, spm[side], m->vocab[side].model, size, err));
+        if (dgm_export_spm_size(m, side)) DGM_TRY(dgm_export_spm(x->job, side, spm[side], err));
     }
     tell_decoding(x);
     tell_tokens(x);

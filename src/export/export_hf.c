@@ -67,8 +67,7 @@ static dgm_status write_vocabularies(const dgm_hf_folder *x, dgm_error *err)
     if (st == DGM_OK && !x->joint) st = write_vocab(x, "target_vocab.json", 1, spelled[1], NULL, err);
     for (int side = 0; side < 2; side++) dgm_export_spellings_free(m, side, &spelled[side]);
     for (int side = 0; side < 2 && st == DGM_OK; side++)
-        st = dgm_export_file(x->job, side ? "target.spm" : "source.spm", m->vocab[side].model,
-                             dgm_export_spm_size(m, side), err);
+        st = dgm_export_spm(x->job, side, side ? "target.spm" : "source.spm", err);
     return st;
 }
 

@@ -222,12 +222,11 @@ static dgm_status write_vocab(const many *e, dgm_error *err)
 
 static dgm_status write_all(const many *e, dgm_error *err)
 {
-    const dgm_export_model *m = e->x.m;
     DGM_TRY(dgm_hf_config(&e->x, json_object(), err));
     DGM_TRY(dgm_hf_generation(&e->x, err));
     DGM_TRY(write_tokenizer(e, err));
     if (e->family == M2M100) DGM_TRY(write_vocab(e, err));
-    DGM_TRY(dgm_export_file(e->x.job, "sentencepiece.bpe.model", m->vocab[0].model, dgm_export_spm_size(m, 0), err));
+    DGM_TRY(dgm_export_spm(e->x.job, 0, "sentencepiece.bpe.model", err));
     return dgm_hf_weights(&e->x, err);
 }
 

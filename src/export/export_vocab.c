@@ -8,6 +8,7 @@
 #include "base/protobuf.h"
 #include "export/export.h"
 #include "import/spm_list.h"
+#include "import/spm_paths.h"
 
 static dgm_status spell(char **list, int size, int id, const char *text, size_t n, dgm_error *err)
 {
@@ -87,4 +88,14 @@ size_t dgm_export_spm_size(const dgm_export_model *m, int side)
     for (dgm_proto_field f; dgm_proto_next(&r, &f);)
         if (f.number != 1) end = r.pos;
     return end ? end : v->model_size;
+}
+
+dgm_status dgm_export_spm(const dgm_export_job *job, int side, const char *name, dgm_error *err)
+{
+    dgm_writer kept = {0};
+    const void *model = job->model->vocab[side].model;
+    dgm_status st = dgm_spm_without_paths(&kept, model, dgm_export_spm_size(job->model, side), err);
+    if (st == DGM_OK) st = dgm_export_file(job, name, kept.data, kept.size, err);
+    dgm_writer_free(&kept);
+    return st;
 }

@@ -31,6 +31,7 @@
 #include "import/m2m.h"
 #include "import/marian_config.h"
 #include "import/spm_list.h"
+#include "import/spm_paths.h"
 
 enum { MAX_LANGUAGES = 4096, MAX_EXPERTS = 1024, NAME = 160 };
 
@@ -204,8 +205,7 @@ static dgm_status set_vocabulary(reading *in, dgm_error *err)
     int32_t unk = 3;
     dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "sentencepiece");
     dgm_gguf_set_u32(w, "dragoman.source.vocab.size", (uint32_t)c->vocab_size);
-    dgm_gguf_set_array(w, "dragoman.source.vocab.sentencepiece", DGM_META_U8, in->spm.data,
-                       in->spm.size);
+    DGM_TRY(dgm_spm_set(w, DGM_SOURCE, in->spm.data, in->spm.size, err));
     DGM_TRY(set_pieces(in, &unk, err));
     DGM_FAIL_IF(unk < 0, err, DGM_ERR_FORMAT, "'%s': the vocabulary has no <unk>", in->job->dir);
     dgm_gguf_set_i32(w, "dragoman.source.eos", c->eos);

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "import/spm_list.h"
+#include "import/spm_paths.h"
 
 // spelling [size]: of each id, NULL where the vocabulary has none. Views into the JSON.
 static dgm_status list_spellings(json_t *vocab, const char **spelling, int size, dgm_error *err)
@@ -109,9 +110,7 @@ static dgm_status set_pieces(dgm_gguf_writer *w, dgm_side side, const dgm_spm_vo
     if (st == DGM_OK) {
         bool identity = number_pieces(pieces, v->ids, n.map, n.covered);
         add_missing(w, side, v, &n);
-        if (n.model.failed) st = dgm_no_memory(err);
-        dgm_gguf_set_array(w, dgm_side_key(side, "vocab.sentencepiece").text, DGM_META_U8,
-                           n.model.data, n.model.size);
+        st = n.model.failed ? dgm_no_memory(err) : dgm_spm_set(w, side, n.model.data, n.model.size, err);
         if (!identity || n.pieces > pieces->count)
             dgm_gguf_set_array(w, dgm_side_key(side, "vocab.map").text, DGM_META_I32, n.map,
                                n.pieces);

@@ -28,6 +28,7 @@
 #include "import/bart.h"
 #include "import/checkpoint.h"
 #include "import/spm_list.h"
+#include "import/spm_paths.h"
 #include "import/tokenizer_json.h"
 
 enum { NAME = 160, SHORTEST_CODE = 2, LONGEST_CODE = 3, LONGEST_PART = 4 };
@@ -171,9 +172,7 @@ static dgm_status set_pieces(reading *in, int *unk, dgm_error *err)
         if (in->pieces.items[i].kind == DGM_SPM_UNKNOWN) *unk = (int)i;
     dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "sentencepiece");
     dgm_gguf_set_u32(w, "dragoman.source.vocab.size", (uint32_t)size);
-    dgm_gguf_set_array(w, "dragoman.source.vocab.sentencepiece", DGM_META_U8, in->spm.data,
-                       in->spm.size);
-    return DGM_OK;
+    return dgm_spm_set(w, DGM_SOURCE, in->spm.data, in->spm.size, err);
 }
 
 static dgm_status set_vocabulary(reading *in, dgm_error *err)

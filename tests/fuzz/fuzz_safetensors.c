@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Fuzz target: safetensors files and, from the same bytes, lists of SentencePiece pieces. Every
-// accepted tensor is read whole.
-// Parsers: src/import/safetensors.c src/import/spm_list.c src/base/protobuf.c
+// Fuzz target: safetensors files and, from the same bytes, SentencePiece models: lists of pieces, and copies without
+// names of files, which never grow and have nothing more to lose. Every accepted tensor is read whole.
+// Parsers: src/import/safetensors.c src/import/spm_list.c src/import/spm_paths.c src/base/protobuf.c
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "import/safetensors.h"
 #include "import/spm_list.h"
+#include "import/spm_paths.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,6 +28,17 @@ static void read_tensors(dgm_store *s)
     }
 }
 
+static void take_paths(const uint8_t *data, size_t size)
+{
+    dgm_writer once = {0}, twice = {0};
+    if (dgm_spm_without_paths(&once, data, size, NULL) == DGM_OK) {
+        if (once.size > size || dgm_spm_without_paths(&twice, once.data, once.size, NULL) != DGM_OK) abort();
+        if (twice.size != once.size || (once.size && memcmp(once.data, twice.data, once.size) != 0)) abort();
+    }
+    dgm_writer_free(&once);
+    dgm_writer_free(&twice);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     dgm_error err;
@@ -37,5 +50,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < list.count; i++)
             for (size_t b = 0; b < list.items[i].size; b++) sink += (uint8_t)list.items[i].piece[b];
     dgm_spm_list_free(&list);
+    take_paths(data, size);
     return 0;
 }

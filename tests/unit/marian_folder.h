@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/mapfile.h"
+#include "spm_remembers.h"
 
 #define D 4
 #define F 6
@@ -192,6 +193,7 @@ static inline void make_spm(const folder *f, const char *name, size_t count)
         dgm_write_u8(&w, 3 << 3 | 0); // its kind
         dgm_write_u8(&w, i == 0 ? 2 : i < 3 ? 3 : 1);
     }
+    write_remembered(&w); // no model file repeats it
     write_file(f, name, w.data, w.size);
     dgm_writer_free(&w);
 }

@@ -149,6 +149,30 @@ static void test_round_trips(void **state)
     remove_folder(&f);
 }
 
+// Neither a model file nor an exported folder says where a vocabulary was trained.
+static void test_names_of_files(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"huggingface", "ctranslate2"}, *const files[] = {"source.spm", "target.spm"};
+    folder f = make_folder();
+    places p = make_places();
+    dgm_error err = {""};
+    char path[160];
+    import("huggingface", f.path, p.model, "f32");
+    expect_forgotten(p.model);
+    copy_remembering(p.model, p.again);
+    for (size_t i = 0; i < 2; i++) {
+        if (dgm_export(formats[i], p.again, p.exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+        for (size_t side = 0; side < 2; side++) {
+            snprintf(path, sizeof path, "%s/%s", p.exported, files[side]);
+            expect_forgotten(path);
+        }
+        clear(p.exported);
+    }
+    remove_places(&p);
+    remove_folder(&f);
+}
+
 static void test_two_sides(void **state)
 {
     (void)state;
@@ -491,7 +515,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips), cmocka_unit_test(test_mbart), cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_two_sides),
+        cmocka_unit_test(test_two_sides),   cmocka_unit_test(test_names_of_files),
         cmocka_unit_test(test_zero_start),
         cmocka_unit_test(test_shapes),      cmocka_unit_test(test_refused),   cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_policies),

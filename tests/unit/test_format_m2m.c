@@ -24,6 +24,7 @@
 #include "dragoman/tools.h"
 #include "import/import.h"
 #include "model/model.h"
+#include "spm_remembers.h"
 
 static json_t *golden;
 static char folder[] = "/tmp/dragoman-m2m-XXXXXX";
@@ -127,6 +128,7 @@ static void write_pieces(const char *name)
         dgm_write_u8(&w, 3 << 3);
         dgm_write_u8(&w, i == 0 ? 2 : i < 3 ? 3 : 1);
     }
+    write_remembered(&w);
     write_file(name, w.data, w.size);
     dgm_writer_free(&w);
 }
@@ -369,7 +371,7 @@ static void same_files(const char *one, const char *other)
 static void test_export(void **state)
 {
     (void)state;
-    char out[160], exported[160], again[160];
+    char out[160], exported[160], again[160], pieces[200];
     path_in(out, "out.gguf");
     path_in(exported, "exported");
     path_in(again, "again.gguf");
@@ -381,6 +383,12 @@ static void test_export(void **state)
             import_named(exported, again, &err) != DGM_OK)
             fail_msg("%s", err.text);
         same_files(out, again);
+        remove_exported(exported);
+        expect_forgotten(out);
+        copy_remembering(out, again);
+        if (dgm_export("huggingface", again, exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+        snprintf(pieces, sizeof pieces, "%s/sentencepiece.bpe.model", exported);
+        expect_forgotten(pieces);
         remove_exported(exported);
         unlink(again);
     }

@@ -26,6 +26,7 @@
 #include "import/import.h"
 #include "import/spm_list.h"
 #include "model/model.h"
+#include "spm_remembers.h"
 
 static json_t *golden;
 static char folder[] = "/tmp/dragoman-t5-XXXXXX";
@@ -139,7 +140,11 @@ static void write_folder(const json_t *model)
     const char *pieces =
         is_madlad(model) ? "tests/data/format/madlad.spm" : "tests/data/format/t5.spm";
     assert_int_equal(dgm_mapfile_open(&spm, pieces, NULL), DGM_OK);
-    write_file("spiece.model", spm.data, spm.size);
+    dgm_writer named = {0};
+    dgm_write_bytes(&named, spm.data, spm.size);
+    write_remembered(&named);
+    write_file("spiece.model", named.data, named.size);
+    dgm_writer_free(&named);
     dgm_mapfile_close(&spm);
     write_json("config.json", json_object_get(model, "config"));
     write_json("generation_config.json", json_object_get(model, "generation"));
@@ -159,6 +164,7 @@ static void import_well(const json_t *model, const dgm_import_options *options)
     dgm_error err = {{0}};
     write_folder(model);
     if (import(options, &err) != DGM_OK) fail_msg("%s: %s", name_of(model), err.text);
+    expect_forgotten(path_of("out.gguf"));
 }
 
 // ---- logits -------------------------------------------------------------------------------------

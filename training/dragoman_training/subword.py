@@ -73,6 +73,11 @@ def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, se
     return f"{prefix}.model"
 
 
+# of a model's trainer, normaliser and denormaliser: what names a file
+REMEMBERED = {2: {1: "input", 2: "model_prefix", 54: "seed_sentencepieces_file"}, 3: {6: "normalization_rule_tsv"},
+              5: {6: "normalization_rule_tsv"}}
+
+
 def fields(proto):
     """(number, first byte, end, value or None) of a protobuf message's fields; value: the bytes of a length-delimited one."""
     def varint(at):
@@ -107,13 +112,13 @@ def varint_bytes(value):
 
 
 def without_paths(proto):
-    """A SentencePiece model without the names of files on the machine that trained it: input and model_prefix of the
-    trainer's settings, the rules' file of the normaliser's. Pieces, ids and rules stay as they are."""
-    paths, kept = {2: (1, 2), 3: (6,)}, []
+    """A SentencePiece model without the names of files on the machine that trained it. Pieces, ids and rules stay as they
+    are. The engine's importers and exporters do the same (src/import/spm_paths.c)."""
+    kept = []
     for number, first, end, value in fields(proto):
-        if number not in paths:
+        if number not in REMEMBERED or value is None:
             kept.append(proto[first:end])
             continue
-        inner = b"".join(value[a:b] for n, a, b, _ in fields(value) if n not in paths[number])
+        inner = b"".join(value[a:b] for n, a, b, v in fields(value) if n not in REMEMBERED[number] or v is None)
         kept.append(varint_bytes(number << 3 | 2) + varint_bytes(len(inner)) + inner)
     return b"".join(kept)

@@ -132,8 +132,9 @@ class Corpora(unittest.TestCase):
     def test_paths_leave_a_vocabulary(self):
         inner = subword.fields(b"\x08\x05\x12\x03abc")
         self.assertEqual([(n, v) for n, _, _, v in inner], [(1, None), (2, b"abc")])
-        model = b"\x0a\x01x\x12\x0c\x12\x03w/v\x18\x02\x0a\x03in/" + b"\x1a\x06\x0a\x01n\x32\x01r"
-        clean = b"\x0a\x01x\x12\x02\x18\x02\x1a\x03\x0a\x01n"
+        model = b"\x0a\x01x\x12\x0c\x12\x03w/v\x18\x02\x0a\x03in/" + b"\x1a\x06\x0a\x01n\x32\x01r" \
+            + b"\x12\x0b\x08\x05\xb2\x03\x01s\x0a\x01i\x20\x07\x2a\x03\x32\x01r"
+        clean = b"\x0a\x01x\x12\x02\x18\x02\x1a\x03\x0a\x01n\x12\x04\x08\x05\x20\x07\x2a\x00"
         self.assertEqual(subword.without_paths(model), clean)
         self.assertEqual(export.Pieces(model, size=1).model, clean)     # whatever wrote the checkpoint
 
