@@ -47,7 +47,7 @@ dgm_status dgm_http_loop_start(struct MHD_Daemon *daemon, dgm_http_loop **out, d
 {
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
     dgm_http_loop *loop = info ? dgm_calloc(1, sizeof *loop) : NULL;
-    *out = NULL;
+    *out = loop; // before its thread, which may bring a request, and need its answer, before pthread_create returns
     if (!loop) return dgm_no_memory(err);
     loop->daemon = daemon;
     loop->events = info->epoll_fd;
@@ -55,9 +55,9 @@ dgm_status dgm_http_loop_start(struct MHD_Daemon *daemon, dgm_http_loop **out, d
     if (loop->wake < 0 || pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
         if (loop->wake >= 0) close(loop->wake);
         dgm_free(loop);
+        *out = NULL;
         return dgm_no_memory(err);
     }
-    *out = loop;
     return DGM_OK;
 }
 

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Parts of the server by themselves: routes, forms, JSON, turns, keys, limits of requests.
+// Parts of the server by themselves: routes, forms, JSON, turns, keys, limits of requests, the loop of its sockets.
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,6 +20,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/form.h"
+#include "server/http_loop.h"
 #include "server/json_out.h"
 #include "server/server_private.h"
 
@@ -425,6 +431,53 @@ static void test_terms(void **state)
     }
 }
 
+// ---- the loop -------------------------------------------------------------------------------------
+
+enum { NOTHING_YET, WITHOUT_LOOP, WITH_LOOP };
+static atomic_int asked; // what the request of test_loop_start found
+static bool slow_start;
+static dgm_http_loop *started;
+
+// In place of the C library's: while a thread is to be slow to start for its creator, it runs until a request came.
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *arg)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    const int failed = create(thread, how, run, arg);
+    for (int i = 0; i < 10000 && slow_start && !failed && atomic_load(&asked) == NOTHING_YET; i++) usleep(1000);
+    return failed;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
+                                  const char *version, const char *body, size_t *size, void **context)
+{
+    (void)cls, (void)c, (void)url, (void)method, (void)version, (void)body, (void)size, (void)context;
+    atomic_store(&asked, started ? WITH_LOOP : WITHOUT_LOOP);
+    return MHD_NO;
+}
+
+// A request that waits when the loop starts finds it, however late its creator goes on.
+static void test_loop_start(void **state)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    (void)state;
+    struct MHD_Daemon *d = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, NULL, MHD_OPTION_END);
+    assert_non_null(d);
+    to.sin_port = htons(MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT)->port);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
+    slow_start = true;
+    const dgm_status st = dgm_http_loop_start(d, &started, NULL);
+    slow_start = false;
+    assert_int_equal(st, DGM_OK);
+    assert_int_equal(atomic_load(&asked), WITH_LOOP);
+    dgm_http_loop_stop(&started);
+    close(fd);
+    MHD_stop_daemon(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,7 +488,7 @@ int main(void)
         cmocka_unit_test(test_turns_shares), cmocka_unit_test(test_turns_most),
         cmocka_unit_test(test_turns_proportion),
         cmocka_unit_test(test_keys),         cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_terms),        cmocka_unit_test(test_loop_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
