@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char package[64], output[80], folder[80];
     dgm_error err;
     if (!output[0]) {
-        snprintf(package, sizeof package, "%s/dgm-fuzz-argos-XXXXXX", fuzz_scratch());
+        snprintf(package, sizeof package, "%s/dragoman-fuzz-argos-XXXXXX", fuzz_scratch());
         const int fd = mkstemp(package);
         if (fd < 0) return 0;
         close(fd);
