@@ -127,7 +127,9 @@ def system(build):
         # The first sites of each kind and a sample; seconds, and no file systems to be mounted.
         tests += [test("tests/system/faults (short)", "tests/system/faults", build, "--first", 2, "--sample", 4,
                        "--parts", "commands,python"),
-                  test("tests/system/kills (short)", "tests/system/kills", build, "--kills", 4, "--slow", 2, "--sizes", 1)]
+                  test("tests/system/kills (short)", "tests/system/kills", build, "--kills", 4, "--slow", 2, "--sizes", 1),
+                  test("tests/system/soak (short)", "tests/system/soak", build, "--minutes", 0.2, "--clients", 8,
+                       "--lines", 5000, "--interruptions", 2)]
     tests += [test(f"tests/system/{name}", f"tests/system/{name}", build) for name in ("first_hour", "manual")]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks"),
               test("tests/system/test_data", "tests/system/test_data"),
