@@ -23,7 +23,7 @@ def templates(a):
 
 def vocab(a):
     from . import subword
-    print(subword.train(a.files, a.prefix, a.size, a.coverage, a.sentences, a.threads, a.seed))
+    print(subword.train(a.files, a.prefix, a.size, a.coverage, a.sentences, a.threads, a.seed, control=a.control))
 
 
 def words(a):
@@ -33,9 +33,16 @@ def words(a):
 
 def pack(a):
     """Packs parts one after the other, waiting for those that are still being distilled."""
-    from . import corpus, distill, mix
+    from . import corpus, distill, mix, multilingual, wordlist
     from .packed import Packed
     shares = None if a.augment else {}
+    if a.directions and len(a.directions) != len(a.source):
+        raise ValueError(f"pack: {len(a.source)} sources need as many --directions, not {len(a.directions)}")
+    tags = None
+    if a.directions:                                        # the first part has all of them
+        tags = multilingual.Tags(sorted(set(multilingual.read_directions(a.directions[0]))), wordlist.load(a.vocab).piece_to_id)
+        with open(os.path.join(os.path.dirname(a.out) or ".", "directions.json"), "w", encoding="utf-8") as f:
+            json.dump(tags.card(), f)
     sizes = {}
     if a.manifest:
         with open(a.manifest, encoding="utf-8") as f:
@@ -43,7 +50,7 @@ def pack(a):
     packed, first, began = [], 0, time.time()
     for i, path in enumerate(a.source):
         real, up = (names[i] if i < len(names) and names[i] != "-" else None for names in (a.target, a.passes))
-        for name in filter(None, (path, real)):
+        for name in filter(None, (path, real, up, *a.directions[i:i + 1])):
             distill.wait_for(name, sizes.get(os.path.basename(name), 0))
         sources = corpus.read_lines(path)
         reals = corpus.read_lines(real) if real else None
@@ -52,10 +59,15 @@ def pack(a):
         if mades and len(mades) < len(sources):
             mades += [""] * (len(sources) - len(mades))
         if mades:
-            mades = mix.pick_all(sources, reals, mades, a.processes)
+            if any("\t" in line for line in mades):
+                mades = mix.pick_all(sources, reals, mades, a.processes)
             distill.write_made(a.made, path, mades)
+        before = None
+        if tags:
+            ways = distill.directions_of(a.directions[i], len(sources))
+            before = [(tags.before("source", way), tags.before("target", way)) for way in ways]
         part = mix.mix(a.vocab, sources, reals, mades, passes, a.threshold, shares, a.seed, a.longest, a.processes,
-                       first, a.source_vocab)
+                       first, a.source_vocab, before)
         first += len(sources)
         packed.append(part)
         print(f"pack {os.path.basename(path)}: {len(sources)} lines, {len(part)} pairs, {time.time() - began:.0f} s",
@@ -83,7 +95,7 @@ def run_distill(a):
     from . import distill
     distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest,
                     a.total_tokens, memory=a.memory, nbest=a.nbest, precision=a.precision, chunk=a.chunk,
-                    program=a.dragoman if a.engine == "dragoman" else None)
+                    program=a.dragoman if a.engine == "dragoman" else None, directions=a.directions)
 
 
 def train(a):
@@ -186,6 +198,7 @@ def parser():
     p.add_argument("--sentences", type=int, default=700_000)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seed", type=int, default=7)
+    p.add_argument("--control", nargs="+", default=[], metavar="PIECE", help="pieces that no text becomes, such as '<2fr>'")
 
     p = command("words", words, "make a word vocabulary from text that 'dragoman tokenize' has split")
     p.add_argument("files", nargs="+")
@@ -210,6 +223,8 @@ def parser():
     p.add_argument("--device", default="cuda")
     p.add_argument("--memory", type=float, default=0.84, help="share of the GPU's memory for all workers together")
     p.add_argument("--manifest", help="JSON {file: bytes} of files that are still arriving")
+    p.add_argument("--directions", nargs="+", default=[], metavar="FILE", help="of a model of many directions: a file for every file, "
+                   "'en fr' a line")
     p.add_argument("--total-tokens", type=float, default=0, help="of all files, in the teacher's pieces: for budget")
 
     p = command("pack", pack, "choose targets, augment, encode: text to a packed corpus")
@@ -221,6 +236,8 @@ def parser():
     p.add_argument("--made", help="folder of distilled targets")
     p.add_argument("--made-workers", type=int, default=2)
     p.add_argument("--manifest")
+    p.add_argument("--directions", nargs="+", default=[], metavar="FILE", help="for a model of many directions: a file for every "
+                   "source, 'en fr' a line; writes directions.json beside OUT")
     p.add_argument("--threshold", type=float, default=0.5, help="word F1 from which a real target is used as well")
     p.add_argument("--no-augment", dest="augment", action="store_false")
     p.add_argument("--longest", type=int, default=126)

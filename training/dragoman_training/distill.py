@@ -105,11 +105,13 @@ def worker(rank, count, settings):
     model = model.to(settings["device"], settings["dtype"]).fuse_for_decoding()
     spm = sentencepiece.SentencePieceProcessor(model_file=spm_path)
     pace, done, start = Pace(settings["deadline"]), 0, time.time()
+    before = direction_ids(spm)
     total = settings["total_tokens"] / count
     beams = 0
-    for path, size in settings["files"]:
+    for (path, size), ways in zip(settings["files"], settings["directions"]):
         wait_for(path, size)
         lines = corpus.read_lines(path)
+        ways = directions_of(ways, len(lines)) if ways else None
         batches = plan(lines, settings["rows"])
         out = os.path.join(settings["out"], name_of(path) + f".made.{rank}")
         with open(out + ".tmp", "w", encoding="utf-8", newline="\n") as f:
@@ -118,6 +120,8 @@ def worker(rank, count, settings):
                     break                                               # out of time: the rest keeps its real targets
                 batch, began = batches[number], time.time()
                 ids = [x[:settings["longest"]] for x in spm.encode([lines[i] for i in batch], num_threads=3)]
+                if ways:
+                    ids = [before(ways[i]) + x for i, x in zip(batch, ids)]
                 tokens = sum(map(len, ids)) + len(ids)
                 width = pace.choose(tokens, max(total - done, tokens), settings["beam"])
                 found = translate(model, ids, width, settings["nbest"])
@@ -134,6 +138,27 @@ def worker(rank, count, settings):
                           flush=True)
         os.replace(out + ".tmp", out)
     print(f"distill[{rank}] done: {done} tokens, {time.time() - start:.0f} s, beam batches {beams}", flush=True)
+
+
+def directions_of(path, count):
+    """A line's languages, for every line of a file of `count` lines."""
+    from .multilingual import read_directions
+    found = read_directions(path)
+    if len(found) != count:
+        raise ValueError(f"{path}: {len(found)} lines, and its file of text has {count}")
+    return found
+
+
+def direction_ids(spm):
+    """way -> the ids that go before a source (the target's token, multilingual.py's default)."""
+    from .multilingual import token
+
+    def before(way):
+        number = spm.piece_to_id(token(way[1]))
+        if number == spm.unk_id():
+            raise ValueError(f"the teacher's vocabulary has no {token(way[1])}")
+        return [number]
+    return before
 
 
 def name_of(path):
@@ -160,15 +185,17 @@ def write_made(out, path, lines):
 
 
 def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device="cuda", manifest=None, total_tokens=0,
-            longest=126, memory=0.84, nbest=1, program=None, precision=None, chunk=250000):
-    """files: paths; manifest: JSON {file name: size in bytes} for files that are still arriving; program: `dragoman`, which then
+            longest=126, memory=0.84, nbest=1, program=None, precision=None, chunk=250000, directions=()):
+    """files: paths; directions: none, or for every file one with a line's languages; manifest: JSON {file name: size in bytes} for files that are still arriving; program: `dragoman`, which then
     translates instead of search.py (engine.py)."""
     sizes = {}
     if manifest:
         with open(manifest, encoding="utf-8") as f:
             sizes = json.load(f)
+    if directions and len(directions) != len(files):
+        raise ValueError(f"distill: {len(files)} files need as many --directions, not {len(directions)}")
     os.makedirs(out, exist_ok=True)
-    settings = {"teacher": teacher, "files": [(p, sizes.get(os.path.basename(p), 0)) for p in files], "out": out,
+    settings = {"teacher": teacher, "directions": list(directions) or [None] * len(files), "files": [(p, sizes.get(os.path.basename(p), 0)) for p in files], "out": out,
                 "beam": beam, "deadline": time.time() + budget if budget else None, "rows": rows, "device": device,
                 "dtype": torch.bfloat16 if device == "cuda" else torch.float32, "memory": memory,
                 "total_tokens": total_tokens or 10 ** 9, "longest": longest, "nbest": nbest,

@@ -32,13 +32,13 @@ def teacher_file(teacher, out):
     return path
 
 
-def command(settings, model, source, target, width):
+def command(settings, model, source, target, width, directions=None):
     nbest = ["--nbest", str(min(settings["nbest"], width))] if width > 1 and settings["nbest"] > 1 else []
     precision = ["--precision", settings["precision"]] if settings["precision"] else []
     return [settings["program"], "translate", "--raw", "-m", model, "-i", source, "-o", target, "--resume", "--beam", str(width),
             "--device", settings["device"], "--max-source", str(settings["longest"] + 1), "--long", "crop", "--max-length", "200",
             "--max-length-factor", "1.5", "--window", "32768", "--failures", target + ".failures", "-q", "--stats=json", *nbest,
-            *precision]
+            *precision, *(["--directions", directions] if directions else [])]
 
 
 def translate(arguments, deadline):
@@ -76,12 +76,14 @@ def texts(path, listed):
 class Chunk:
     """`lines` of a file from number `first` on, in files of their own beside the results."""
 
-    def __init__(self, stem, first, lines):
+    def __init__(self, stem, first, lines, ways=None):
         self.stem, self.first, self.count = f"{stem}.{first}", first, len(lines)
         self.source = self.stem + ".source"
-        if not os.path.exists(self.source):
-            corpus.write_lines(self.source + ".tmp", lines)
-            os.replace(self.source + ".tmp", self.source)
+        self.directions = self.stem + ".directions" if ways else None
+        for path, wanted in ((self.directions, ways), (self.source, lines)):
+            if path and not os.path.exists(path):
+                corpus.write_lines(path + ".tmp", wanted)
+                os.replace(path + ".tmp", path)
 
     def begun(self, widths):
         """The width that an earlier run chose, or None."""
@@ -91,7 +93,7 @@ class Chunk:
         return f"{self.stem}.beam{width}"
 
     def remove(self, width):
-        for path in (self.source, self.output(width), self.output(width) + ".progress", self.output(width) + ".failures"):
+        for path in (self.source, self.stem + ".directions", self.output(width), self.output(width) + ".progress", self.output(width) + ".failures"):
             if os.path.exists(path):
                 os.remove(path)
 
@@ -101,20 +103,22 @@ def tokens_of(lines, per_token=4):
     return sum(len(line) // per_token + 2 for line in lines)
 
 
-def translate_file(settings, model, path, size, pace, done):
+def translate_file(settings, model, path, size, directions, pace, done):
     """Writes NAME.made.0 of one file; source tokens that were translated, those of files before in `done`."""
-    from .distill import name_of, wait_for
+    from .distill import directions_of, name_of, wait_for
     wait_for(path, size)
     out = os.path.join(settings["out"], name_of(path) + ".made.0")
     lines, beam, finished = list(corpus.read_lines(path)), settings["beam"], []
+    ways = [" ".join(way) for way in directions_of(directions, len(lines))] if directions else None
     for first in range(0, len(lines), settings["chunk"]):
         if settings["deadline"] and time.time() > settings["deadline"] + 10:
             break                                                       # out of time: the rest keeps its real targets
-        chunk, began = Chunk(out, first, lines[first:first + settings["chunk"]]), time.time()
+        end, began = first + settings["chunk"], time.time()
+        chunk = Chunk(out, first, lines[first:end], ways[first:end] if ways else None)
         guess = tokens_of(lines[first:first + chunk.count])
         rest = max(settings["total_tokens"] - done if settings["total_tokens"] else 0, tokens_of(lines[first:]))
         width = chunk.begun((beam, 1)) or pace.choose(guess, rest, beam)
-        stats = translate(command(settings, model, chunk.source, chunk.output(width), width), settings["deadline"])
+        stats = translate(command(settings, model, chunk.source, chunk.output(width), width, chunk.directions), settings["deadline"])
         finished.append((chunk, width))
         tokens = int((stats or {}).get("source_tokens", 0))
         if tokens:
@@ -138,6 +142,6 @@ def run(settings):
     from .distill import Pace
     begin, done = time.time(), 0
     model, pace = teacher_file(settings["teacher"], settings["out"]), Pace(settings["deadline"])
-    for path, size in settings["files"]:
-        done = translate_file(settings, model, path, size, pace, done)
+    for (path, size), directions in zip(settings["files"], settings["directions"]):
+        done = translate_file(settings, model, path, size, directions, pace, done)
     print(f"distill done: {done} source tokens, {time.time() - begin:.0f} s", flush=True)

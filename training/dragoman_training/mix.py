@@ -102,21 +102,21 @@ def start(model, settings):
 def work(job):
     first, lines = job
     pairs = []
-    for i, (source, real, made, passes) in enumerate(lines):
+    for i, (source, real, made, passes, before) in enumerate(lines):
         rng = augment.generator(WORKER["seed"], first + i)
         for target, count in choose(source, real, made, passes, WORKER["threshold"]):
-            pairs.append((source, target, count))
-            pairs.extend((*pair, 1) for pair in augment.variants(source, target, rng, WORKER["shares"]))
+            pairs.append((source, target, count, before))
+            pairs.extend((*pair, 1, before) for pair in augment.variants(source, target, rng, WORKER["shares"]))
     sources, targets = WORKER["source_spm"].encode([p[0] for p in pairs]), WORKER["spm"].encode([p[1] for p in pairs])
-    return Packed.from_lists([(s, t, p[2]) for s, t, p in zip(sources, targets, pairs)], WORKER["longest"])
+    return Packed.from_lists([(p[3][0] + s, p[3][1] + t, p[2]) for s, t, p in zip(sources, targets, pairs)], WORKER["longest"])
 
 
 def mix(model, sources, reals, mades, passes, threshold=0.5, shares=None, seed=1, longest=126, processes=2, first=0,
-        source_model=""):
-    """Packs lists of lines; reals, mades, passes may be None."""
+        source_model="", before=None):
+    """Packs lists of lines; reals, mades, passes and before (ids that go before a line's source and target) may be None."""
     n = len(sources)
     blank, ones = [""] * n, [1] * n
-    lines = list(zip(sources, reals or blank, mades or blank, passes or ones))
+    lines = list(zip(sources, reals or blank, mades or blank, passes or ones, before or [([], [])] * n))
     jobs = [(first + i, lines[i:i + 4000]) for i in range(0, n, 4000)]
     settings = {"seed": seed, "threshold": threshold, "shares": shares, "longest": longest,
                 "source_model": source_model}

@@ -14,7 +14,7 @@ DEFAULTS = {
     "architecture": "transformer",          # transformer | double | cmlm | rnn (the table in train.py)
     "model": {},                            # fields of TransformerConfig, CmlmConfig or RNNConfig; sizes come from the vocabularies
     "data": {"train": "train.bin", "vocab": "vocab.spm", "source_vocab": "", "valid_source": "", "valid_target": "",
-             "valid_lines": 0},
+             "valid_directions": "", "valid_lines": 0},
     "warm": {"model": "", "positions": ""},  # what a run begins with (warm.py); Transformers only
     "batch_tokens": 32768,
     "widths": [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128],

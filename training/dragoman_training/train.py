@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from . import align, checkpoint, curve, export, losses, metric, moe, optim, search, warm, wordlist
+from . import align, checkpoint, curve, export, losses, metric, moe, multilingual, optim, search, warm, wordlist
 from .batches import Batches
 from .cmlm import Cmlm, CmlmConfig
 from .packed import Packed
@@ -258,6 +258,10 @@ class Trainer:
             with open(self.path(data[name]), encoding="utf-8") as f:
                 texts.append([line.rstrip("\n") for line in f][:limit])
         sources, targets = self.source_spm.encode(texts[0]), self.target_spm.encode(texts[1])
+        if data["valid_directions"]:
+            ways = multilingual.read_directions(self.path(data["valid_directions"]))
+            tags = multilingual.Tags(sorted(set(ways)), self.source_spm.piece_to_id)
+            sources = [tags.before("source", way) + ids for way, ids in zip(ways, sources)]
         rows = Packed.from_lists([(s, t, 1) for s, t in zip(sources, targets)])
         batches = Batches(rows, self.shadow.pad, 8192, self.device, 0, tuple(self.recipe["widths"]),
                           self.shadow.source_pad)

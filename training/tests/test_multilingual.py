@@ -6,7 +6,7 @@ import unittest
 
 import torch
 
-from dragoman_training import export, fixtures, moe, multilingual
+from dragoman_training import corpus, distill, engine, export, fixtures, mix, moe, multilingual
 from dragoman_training.gguf_writer import Reader
 from dragoman_training.packed import Packed
 from dragoman_training.transformer import Transformer, TransformerConfig, activate
@@ -122,6 +122,70 @@ class MultilingualTest(unittest.TestCase):
         self.assertEqual(meta["dragoman.directions.en.de.length_penalty"], 1.25)
         self.assertEqual(meta["dragoman.directions.en.de.shortlist"], "cluster")
         self.assertEqual(meta["dragoman.directions.deu_Latn.fr.max_length_factor"], 2.0)
+
+    def test_mixed_text(self):
+        """Both ways of every pair once, with repetitions; source-only lines; the first part has translations alone."""
+        with tempfile.TemporaryDirectory() as work:
+            texts = {"en-fr": (["one", "two", "three"], ["un", "deux", "trois"]), "en-it": (["four"], ["quattro"])}
+            for pair, sides in texts.items():
+                os.mkdir(os.path.join(work, pair))
+                for language, lines in zip(pair.split("-"), sides):
+                    corpus.write_lines(os.path.join(work, pair, f"pairs.{language}"), lines)
+                corpus.write_lines(os.path.join(work, pair, "pairs.up"), ["3"] * len(sides[0]))
+            corpus.write_lines(os.path.join(work, "en-it", "extra.en"), ["five", "six"])
+            multilingual.write_mixed(work, list(texts), [3, 4])
+            parts = [[corpus.read_lines(os.path.join(work, f"mixed.{number}.{suffix}")) for suffix in ("src", "tgt", "up", "dir")]
+                     for number in range(3)]
+            self.assertEqual([len(part[0]) for part in parts], [3, 4, 3])
+            self.assertTrue(all(parts[0][1]))
+            lines = sorted(line for part in parts for line in zip(*part))
+            wanted = [(a, b, "3", way) for x, y, way in (("one", "un", "fr"), ("two", "deux", "fr"), ("three", "trois", "fr"),
+                                                         ("four", "quattro", "it"))
+                      for a, b, way in ((x, y, f"en {way}"), (y, x, f"{way} en"))]
+            self.assertEqual(lines, sorted(wanted + [("five", "", "1", "en it"), ("six", "", "1", "en it")]))
+            made = os.path.join(work, "made")
+            os.mkdir(made)
+            for number, part in enumerate(parts):
+                with open(os.path.join(made, f"mixed.{number}.src.made.0"), "w", encoding="utf-8") as f:
+                    f.writelines(f"{i}\t{text.upper()}\n" for i, text in enumerate(part[0]))
+            multilingual.write_turned(work, ["1", "2"], made)
+            turned = [corpus.read_lines(os.path.join(work, f"mixed.turned.{suffix}")) for suffix in ("src", "tgt", "up", "dir")]
+            self.assertEqual(sorted(zip(*turned)), [("FIVE", "five", "1", "it en"), ("SIX", "six", "1", "it en")])
+
+    def test_directions_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.dir")
+            corpus.write_lines(path, ["en fr", "it en"])
+            self.assertEqual(distill.directions_of(path, 2), [("en", "fr"), ("it", "en")])
+            with self.assertRaisesRegex(ValueError, "2 lines, and its file of text has 3"):
+                distill.directions_of(path, 3)
+            corpus.write_lines(path, ["en fr", "it"])
+            with self.assertRaisesRegex(ValueError, "x.dir:2: expected two languages"):
+                multilingual.read_directions(path)
+
+    def test_tokens_of_mixed_lines(self):
+        """mix() puts a line's own ids before its source, and before the source of its variants."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "v.words")
+            known = fixtures.words(20, 1)
+            corpus.write_lines(path, known)
+            lines, number = [known[5]] * 2, [5]
+            plain = mix.mix(path, lines, lines, None, None, shares={}, processes=1)
+            tagged = mix.mix(path, lines, lines, None, None, shares={}, processes=1, before=[([7], []), ([8, 9], [6])])
+            self.assertEqual(plain.pair(1), (number, number))
+            self.assertEqual(tagged.pair(0), ([7] + number, number))
+            self.assertEqual(tagged.pair(1), ([8, 9] + number, [6] + number))
+
+    def test_engine_gets_directions(self):
+        settings = {"nbest": 1, "precision": None, "program": "p", "device": "cpu", "longest": 126}
+        with tempfile.TemporaryDirectory() as folder:
+            chunk = engine.Chunk(os.path.join(folder, "x"), 4, ["a", "b"], ["en fr", "it en"])
+            self.assertEqual(corpus.read_lines(chunk.directions), ["en fr", "it en"])
+            words = engine.command(settings, "m", chunk.source, chunk.output(1), 1, chunk.directions)
+            self.assertEqual(words[words.index("--directions") + 1], chunk.directions)
+            chunk.remove(1)
+            self.assertFalse(os.path.exists(chunk.directions))
+            self.assertIsNone(engine.Chunk(os.path.join(folder, "y"), 0, ["a"]).directions)
 
 
 if __name__ == "__main__":
