@@ -151,7 +151,7 @@ struct dgm_exec {
     const dgm_observer *observer; // NULL: nobody looks
     dgm_status failed;            // of an operation, until dgm_exec_status is asked
     dgm_error why;
-    dgm_team *team; // threads that may share its operations; exec_open's, NULL: the device does not share
+    dgm_team *team; // threads that may share its operations, and what the host does for them
     void *own; // the device's
     void *ready; // the device's: rows that norm_for made for their reader
 };
@@ -159,7 +159,7 @@ struct dgm_exec {
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 10 };
+enum { DGM_DEVICE_INTERFACE = 11 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

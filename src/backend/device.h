@@ -11,7 +11,6 @@
 #define DGM_BACKEND_DEVICE_H
 
 #include "backend/types.h"
-#include "base/team.h"
 #include "format/gguf.h"
 
 // ---- device -----------------------------------------------------------------------------------
@@ -157,9 +156,6 @@ void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add); // adds to *
 dgm_status dgm_exec_open(dgm_backend *b, dgm_bytes bytes, dgm_exec **x, dgm_error *err);
 void dgm_exec_close(dgm_exec **x);
 dgm_backend *dgm_exec_backend(dgm_exec *x);
-// Threads that may share the worker's operations, with the same results: who has nothing to do helps (base/team.h).
-// NULL: the device does not share.
-dgm_team *dgm_exec_team(dgm_exec *x);
 // It will have much to do: memory of the host's is to lie on large pages (base/arena.h).
 void dgm_exec_large(dgm_exec *x);
 

@@ -165,7 +165,8 @@ dgm_status dgm_exec_open(dgm_backend *b, dgm_bytes bytes, dgm_exec **out, dgm_er
     if (!x) return dgm_no_memory(err);
     x->ops = ops_of(b);
     x->backend = b;
-    dgm_status st = dgm_arena_init(&x->host, bytes.host, err);
+    dgm_status st = dgm_team_open(&x->team, err);
+    if (st == DGM_OK) st = dgm_arena_init(&x->host, bytes.host, err);
     if (st == DGM_OK) st = x->ops->exec_open(x, bytes.device, err);
     if (st != DGM_OK)
         dgm_exec_close(&x);
@@ -179,6 +180,7 @@ void dgm_exec_close(dgm_exec **x)
     if (!*x) return;
     (*x)->ops->exec_close(*x);
     dgm_arena_free(&(*x)->host);
+    dgm_team_close(&(*x)->team);
     dgm_free(*x);
     *x = NULL;
 }

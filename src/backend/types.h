@@ -20,6 +20,7 @@
 #include "base/arena.h"
 #include "base/precision.h"
 #include "base/status.h"
+#include "base/team.h"
 
 typedef struct dgm_backend dgm_backend;
 typedef struct dgm_linear dgm_linear;
@@ -84,6 +85,9 @@ size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols); // of devic
 
 // Operations do not fail by themselves: a device error sticks in the worker until it is asked.
 dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err);
+// Threads that may share the worker's operations, and what the host does between them, with the same results: who has
+// nothing to do helps (base/team.h).
+dgm_team *dgm_exec_team(dgm_exec *x);
 // What was asked of the worker so far, about `rows` rows, may begin: a device that gathers operations need not wait for
 // more of them, where that gains something. Callers go on with what the host has to do.
 void dgm_exec_start(dgm_exec *x, int rows);

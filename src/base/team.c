@@ -30,7 +30,7 @@ enum {
 };
 
 static const double least_usual = 1500; // nanoseconds of a part: handing one over takes a tenth of it
-static const double idle_most = 200e-6; // seconds that a member looks for work
+const double dgm_team_patience = 200e-6;
 static const double late = 300e-6;      // seconds after which a part that others took is late
 
 static _Atomic double least_forced = -1;
@@ -186,7 +186,7 @@ static int first_part(dgm_team *team, uint64_t own)
     return at < DGM_TEAM_PARTS ? at : 0;
 }
 
-void dgm_team_help(dgm_team *team, const atomic_uint *alarm, unsigned seen)
+void dgm_team_help(dgm_team *team, const atomic_uint *alarm, unsigned seen, double patience)
 {
     const uint64_t own = join(team);
     if (own == 0) return;
@@ -208,7 +208,7 @@ void dgm_team_help(dgm_team *team, const atomic_uint *alarm, unsigned seen)
             since = now;
             continue;
         }
-        if (now - since > idle_most) break;
+        if (now - since > patience) break;
         sched_yield(); // the leader is at something else, such as telling words: who sends them needs a core
     }
     atomic_fetch_and(&team->members, ~own);

@@ -4,7 +4,7 @@
 //
 // The leader cuts an operation into parts; whoever is free takes one, the leader as well. Nobody is waited for but
 // those who have taken a part: a member that is late, or leaves, costs nothing. Members look at one word of memory
-// while there is nothing to do, for some hundred microseconds at most; then they leave.
+// while there is nothing to do, as long as they have patience; then they leave.
 //
 // Which thread computes a part is left to chance; what a part is must not be: the caller cuts so that every number is
 // computed in the same way however many parts there are.
@@ -33,9 +33,16 @@ bool dgm_team_wants(const dgm_team *team);
 // Runs fn(arg, 0 .. parts - 1) and returns when all are done. One part: it is called, and that is all.
 void dgm_team_run(dgm_team *team, dgm_team_fn fn, const void *arg, int parts);
 
-// For a member: helps until *alarm is not `seen` any more, or nothing was to do for a while. Returns at once where
-// there are DGM_TEAM_HELPERS.
-void dgm_team_help(dgm_team *team, const atomic_uint *alarm, unsigned seen);
+// Where part `part` of so many things begins, and the one before it ends, when they are dealt out evenly.
+static inline int dgm_team_cut(int things, int part, int parts)
+{
+    return (int)((int64_t)things * part / parts);
+}
+
+// For a member: helps until *alarm is not `seen` any more, or nothing was to do for so many seconds. Returns at once
+// where there are DGM_TEAM_HELPERS.
+extern const double dgm_team_patience; // some operations of a processor
+void dgm_team_help(dgm_team *team, const atomic_uint *alarm, unsigned seen, double patience);
 
 // Parts that members took off the leader since the team was opened.
 uint64_t dgm_team_taken(const dgm_team *team);

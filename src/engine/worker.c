@@ -442,7 +442,7 @@ static void wait_for_pieces(dgm_worker *w)
         const unsigned seen = atomic_load(&t->alarm);
         leader->helpers++;
         pthread_mutex_unlock(&t->lock);
-        dgm_team_help(dgm_exec_team(leader->exec), &t->alarm, seen);
+        dgm_team_help(dgm_exec_team(leader->exec), &t->alarm, seen, dgm_team_patience);
         pthread_mutex_lock(&t->lock);
         leader->helpers--;
         rested = false;

@@ -344,7 +344,7 @@ typedef struct helpers {
 static void *help(void *arg)
 {
     helpers *h = arg;
-    while (atomic_load(&h->alarm) == 0) dgm_team_help(h->team, &h->alarm, 0);
+    while (atomic_load(&h->alarm) == 0) dgm_team_help(h->team, &h->alarm, 0, dgm_team_patience);
     return NULL;
 }
 

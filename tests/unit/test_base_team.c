@@ -27,7 +27,7 @@ static void *help(void *arg)
     crowd *c = arg;
     while (atomic_load(&c->alarm) == 0) {
         atomic_fetch_add(&c->visits, 1);
-        dgm_team_help(c->team, &c->alarm, 0);
+        dgm_team_help(c->team, &c->alarm, 0, dgm_team_patience);
     }
     return NULL;
 }
@@ -105,7 +105,7 @@ static void test_alone(void **state)
 static void *come(void *arg)
 {
     crowd *c = arg;
-    dgm_team_help(c->team, &c->alarm, 0);
+    dgm_team_help(c->team, &c->alarm, 0, dgm_team_patience);
     return NULL;
 }
 
@@ -183,7 +183,7 @@ static void test_full(void **state)
     crowd c = {0};
     assert_int_equal(dgm_team_open(&c.team, NULL), DGM_OK);
     atomic_store(&c.alarm, 1);
-    dgm_team_help(c.team, &c.alarm, 0); // an alarm that was given before
+    dgm_team_help(c.team, &c.alarm, 0, dgm_team_patience); // an alarm that was given before
     dgm_team_close(&c.team);
     dgm_mem_inject(1, 1);
     dgm_error error;

@@ -18,7 +18,6 @@ enum { ATTEND_SCRATCH = 8 << 20 };
 
 dgm_status cpu_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
 {
-    DGM_TRY(dgm_team_open(&x->team, err));
     DGM_TRY(dgm_arena_init(&x->device,
                            device_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err));
     return cpu_ready_open(x, err);
@@ -40,7 +39,6 @@ void cpu_exec_close(dgm_exec *x)
 {
     cpu_ready_close(x);
     dgm_arena_free(&x->device);
-    dgm_team_close(&x->team);
 }
 
 // Rows are padded to whole cache lines, and never a multiple of 1 KiB apart: columns of many rows
