@@ -23,12 +23,12 @@
 // heads; among equal heads the lower row wins. At most 2 B are drawn from B rows.
 // With a diversity penalty d a row's i-th candidate is drawn as if its score were i d lower, so
 // that siblings give way to other rows' words: rows stay sorted by that, too. The score is kept.
-// s->best holds what the heads are compared by.
+// hand->best holds what the heads are compared by.
 static bool next_head(dgm_merge *m, dgm_candidate *c)
 {
     const dgm_search *s = m->s;
     const dgm_rows *r = &s->rows;
-    float *heads = s->best;
+    float *heads = m->p->hand->best;
     int *at = m->data; // [rows of the sentence] next candidate of each
     int best = -1;
     float best_key = -INFINITY; // the end of a row, too: (-inf, no token)
@@ -52,19 +52,20 @@ static bool next_head(dgm_merge *m, dgm_candidate *c)
 
 dgm_merge dgm_rows_merge(dgm_search *s, const dgm_active *p)
 {
+    dgm_hand *h = p->hand;
     for (int j = 0; j < p->row_count; j++) {
-        s->merge_at[j] = 0;
-        s->lines[j] = p->first_row + j;
-        s->best[j] = s->rows.score[(size_t)s->lines[j] * (size_t)s->k];
+        h->merge_at[j] = 0;
+        h->lines[j] = p->first_row + j;
+        h->best[j] = s->rows.score[(size_t)h->lines[j] * (size_t)s->k];
     }
     return (dgm_merge){
-        .next = next_head, .s = s, .p = p, .data = s->merge_at, .lines = s->lines};
+        .next = next_head, .s = s, .p = p, .data = h->merge_at, .lines = h->lines};
 }
 
 static void expand(dgm_search *s, dgm_active *p)
 {
     for (int j = 0; j < p->row_count && dgm_active_wants_ends(s, p); j++)
-        s->ends[j] = dgm_row_end(s, p->first_row + j);
+        p->hand->ends[j] = dgm_row_end(s, p->first_row + j);
     dgm_words_only room;
     dgm_rows_deny_end(s, p);
     dgm_merge rows = dgm_rows_merge(s, p);
@@ -86,4 +87,4 @@ static int candidates(const dgm_search_config *c)
 }
 
 const dgm_search_ops dgm_search_beam = {
-    .name = "beam", .tokens = 1, .grows = true, .candidates = candidates, .advance = advance};
+    .name = "beam", .tokens = 1, .grows = true, .shares = true, .candidates = candidates, .advance = advance};

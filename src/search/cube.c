@@ -134,12 +134,13 @@ static void fill_ends(dgm_search *s, int active)
 {
     const dgm_cubes *c = s->cubes;
     const size_t at = base(s, active);
+    dgm_candidate *ends = s->active[active].hand->ends;
     for (int j = 0; j < s->active[active].now.count; j++) {
         const int row = c->line[at + (size_t)j];
         const bool known = c->leads[at + (size_t)j] || !s->config.cube_exact;
-        s->ends[j] = dgm_row_end(s, row);
-        s->ends[j].hypo = j;
-        s->ends[j].score = known ? s->ends[j].score + c->behind[at + (size_t)j] : -INFINITY;
+        ends[j] = dgm_row_end(s, row);
+        ends[j].hypo = j;
+        ends[j].score = known ? ends[j].score + c->behind[at + (size_t)j] : -INFINITY;
     }
 }
 

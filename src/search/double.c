@@ -168,7 +168,7 @@ static void expand(dgm_search *s, dgm_active *p)
     d->found_count = s->config.double_exact
                          ? dgm_double_exact(&lists, p->width, d->heap, d->found)
                          : dgm_double_topk(&lists, p->width, d->lefts, d->found, d->at);
-    for (int j = 0; j < p->row_count; j++) s->ends[j] = dgm_pair_best_end(s, p, p->first_row + j);
+    for (int j = 0; j < p->row_count; j++) p->hand->ends[j] = dgm_pair_best_end(s, p, p->first_row + j);
     dgm_merge merge = {.next = next_pair, .s = s, .p = p};
     dgm_active_expand(s, p, &merge);
 }

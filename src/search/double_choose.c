@@ -71,7 +71,7 @@ static void put(const dgm_search *s, const dgm_active *p, shelf *x, const dgm_ca
 
 static void note_end(const dgm_search *s, const dgm_active *p, const dgm_candidate *c)
 {
-    dgm_candidate *best = &s->ends[c->row - p->first_row];
+    dgm_candidate *best = &p->hand->ends[c->row - p->first_row];
     if (best->score > -INFINITY && dgm_final_score(p, best->score, dgm_whole_length(s, p, best) + 1) >=
                                        dgm_final_score(p, c->score, dgm_whole_length(s, p, c) + 1))
         return;
@@ -197,7 +197,7 @@ dgm_merge dgm_pair_rules(dgm_search *s, const dgm_active *p)
     d->roomy = p->constraint && has_room(s, p);
     for (int j = 0; j < p->row_count; j++) {
         const int row = p->first_row + j;
-        s->ends[j] = (dgm_candidate){
+        p->hand->ends[j] = (dgm_candidate){
             .hypo = s->rows.hypo[row], .row = row, .token = s->eos, .second = s->eos, .score = -INFINITY};
         shelf kept = open_shelf(s, p);
         look_at(s, p, row, &kept);

@@ -69,7 +69,7 @@ dgm_candidate dgm_pair_best_end(const dgm_search *s, const dgm_active *p, int ro
 // May a hypothesis end with this pair here, by its length? May a vector say a token?
 bool dgm_pair_may_end(const dgm_search *s, const dgm_active *p, const dgm_candidate *c);
 bool dgm_pair_may_say(const dgm_terms *t, int32_t token);
-// Do words of a sentence's pairs depend on each other? Then its candidates, best first, and its ends in s->ends.
+// Do words of a sentence's pairs depend on each other? Then its candidates, best first, and its ends in p->hand->ends.
 bool dgm_pair_ruled(const dgm_search *s, const dgm_active *p);
 dgm_merge dgm_pair_rules(dgm_search *s, const dgm_active *p);
 size_t dgm_pair_table_bytes(void);

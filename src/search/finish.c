@@ -326,7 +326,7 @@ dgm_merge dgm_first_words(dgm_search *s, const dgm_active *p, dgm_merge *m, dgm_
 static void close_sentence(dgm_search *s, dgm_active *p)
 {
     for (int j = 0; s->finish->cut && j < p->now.count; j++)
-        if (!p->now.live[j].ended) dgm_active_end(s, p, &s->ends[j], false);
+        if (!p->now.live[j].ended) dgm_active_end(s, p, &p->hand->ends[j], false);
     p->next.count = p->now.count = 0;
     p->done = true;
 }
@@ -335,7 +335,7 @@ void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m)
 {
     s->finish->take(s, p, m);
     for (int j = 0; s->finish->spare && j < p->now.count; j++)
-        if (!p->now.live[j].ended) dgm_active_spare(s, p, &s->ends[j]);
+        if (!p->now.live[j].ended) dgm_active_spare(s, p, &p->hand->ends[j]);
     if (dgm_active_full(s, p)) {
         close_sentence(s, p);
         return;
@@ -344,7 +344,7 @@ void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m)
     dgm_active_prune(s, p);
     dgm_active_settle(s, p);
     p->done = p->now.count == 0 || s->finish->stop(s, p) || (p->constraint && stop_behind(s, p));
-    if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
+    if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) p->hand->early++;
     // A forced end is a step of its own, after the policy was asked; a hypothesis that is cut off completes
     // in this one, with those that ended.
     if ((!p->done || s->finish->endless) && dgm_active_full(s, p) && s->finish->force_end) {

@@ -15,6 +15,9 @@
 
 #include "base/lower_bound.h"
 
+// Nanoseconds of a row, about: to find its place, to make the model's input, and what becomes of its results.
+enum { COLLECT_TIME = 15, INPUT_TIME = 10, EXPAND_TIME = 60 };
+
 void dgm_rows_clear(dgm_search *s)
 {
     s->rows.count = s->rows.ranked = 0;
@@ -25,20 +28,28 @@ static bool first_of_sentence(const dgm_rows *r, int row, int active)
     return row == 0 || r->active[row - 1] != active;
 }
 
-int dgm_rows_append(dgm_search *s, int active, int hypo)
+// Row `at`, and what rank needs where terms are alike.
+static void put_row(dgm_search *s, int at, int active, int hypo)
 {
     dgm_rows *r = &s->rows;
     const dgm_active *p = &s->active[active];
-    const int at = r->count++;
     const size_t source = (size_t)s->config.max_source;
     int32_t node = p->now.live[hypo].node;
     r->active[at] = active;
     r->hypo[at] = hypo;
+    r->base[at] = p->now.live[hypo].score;
+    r->watch[at] = s->eos;
     for (int v = s->vectors - 1; p->attention && v >= 0; v--) { // each has what its own token's feeding sees
         const bool seen = !dgm_active_leading(s, p);
         r->align[at * s->vectors + v] = seen ? p->attention + (size_t)node * source : NULL;
         node = p->nodes[node].parent;
     }
+}
+
+int dgm_rows_append(dgm_search *s, int active, int hypo)
+{
+    const int at = s->rows.count++;
+    put_row(s, at, active, hypo);
     return at;
 }
 
@@ -59,12 +70,47 @@ bool dgm_active_leading(const dgm_search *s, const dgm_active *p)
     return p->lead + 1 < s->lead_count;
 }
 
+static bool is_ranked(const dgm_search *s, const dgm_active *p)
+{
+    return p->used && !dgm_active_leading(s, p);
+}
+
+static void count_rows(dgm_search *s, dgm_hand *hand, int first, int end, const void *arg)
+{
+    (void)arg;
+    hand->rows = 0;
+    for (int i = first; i < end; i++)
+        if (is_ranked(s, &s->active[i])) hand->rows += s->active[i].now.count;
+}
+
+// From hand->rows on, which is where the next ones go.
+static void put_rows(dgm_search *s, dgm_hand *hand, int first, int end, const void *arg)
+{
+    int at = hand->rows;
+    (void)arg;
+    for (int i = first; i < end; i++) {
+        dgm_active *p = &s->active[i];
+        if (!is_ranked(s, p)) continue;
+        p->first_row = at;
+        p->row_count = p->now.count;
+        p->steps++;
+        for (int j = 0; j < p->now.count; j++) put_row(s, at++, i, j);
+    }
+    hand->rows = at;
+}
+
 void dgm_rows_collect(dgm_search *s)
 {
+    const int parts = dgm_share_parts(s, (double)s->active_count * s->width * COLLECT_TIME);
     dgm_rows_clear(s);
-    for (int i = 0; i < s->config.sentences; i++)
-        if (s->active[i].used && !dgm_active_leading(s, &s->active[i]))
-            for (int j = 0; j < s->active[i].now.count; j++) dgm_rows_add(s, i, j);
+    if (parts > 1) dgm_share(s, parts, s->config.sentences, count_rows, NULL);
+    for (int i = 0, at = 0; i < parts; i++) { // of counts, places
+        const int count = parts > 1 ? s->hands[i].rows : 0;
+        s->hands[i].rows = at;
+        at += count;
+    }
+    dgm_share(s, parts, s->config.sentences, put_rows, NULL);
+    s->rows.count = s->hands[parts - 1].rows;
     s->stats.live += (uint64_t)s->rows.count;
     dgm_rows_collect_leading(s);
 }
@@ -113,20 +159,33 @@ static void keep_hidden(dgm_search *s, int first, int count)
         dgm_op_keep(s->exec, columns_of(s, i), first, dgm_mat_rows(s->rows.hidden[i], 0, count));
 }
 
+typedef struct inputs {
+    int part, first;
+} inputs;
+
+static void put_inputs(dgm_search *s, dgm_hand *hand, int first, int end, const void *arg)
+{
+    const dgm_rows *r = &s->rows;
+    const inputs *x = arg;
+    (void)hand;
+    for (int i = x->first + first; i < x->first + end; i++) {
+        const dgm_active *p = &s->active[r->active[i]];
+        r->steps[i].parent = p->now.rows[r->hypo[i] * s->part_count + x->part];
+        r->steps[i].token[1] = DGM_NO_TOKEN;
+        if (s->pairs)
+            input_pair(s, x->part, i, r->steps[i].token);
+        else
+            r->steps[i].token[0] = input_token(s, x->part, i);
+    }
+}
+
 dgm_status dgm_rows_step(dgm_search *s, int first, int count, dgm_error *err)
 {
     dgm_rows *r = &s->rows;
     if (count == 0) return DGM_OK;
     for (int part = 0; part < s->part_count; part++) {
-        for (int i = first; i < first + count; i++) {
-            const dgm_active *p = &s->active[r->active[i]];
-            r->steps[i].parent = p->now.rows[r->hypo[i] * s->part_count + part];
-            r->steps[i].token[1] = DGM_NO_TOKEN;
-            if (s->pairs)
-                input_pair(s, part, i, r->steps[i].token);
-            else
-                r->steps[i].token[0] = input_token(s, part, i);
-        }
+        const inputs all = {part, first};
+        dgm_share(s, dgm_share_parts(s, (double)count * INPUT_TIME), count, put_inputs, &all);
         // Alignments are the first part's: attention of different networks does not add up.
         float **align = r->align + (size_t)first * (size_t)s->vectors;
         dgm_step_result out = {.rows = r->rows + (size_t)part * (size_t)s->capacity + first,
@@ -242,12 +301,7 @@ static void fill_terms(dgm_search *s)
         else
             dgm_terms_fill(s, i);
     }
-    if (!r->alike) return;
-    dgm_terms_fill(s, 0);
-    for (int i = 0; i < r->ranked; i++) {
-        r->base[i] = s->active[r->active[i]].now.live[r->hypo[i]].score;
-        r->watch[i] = s->eos;
-    }
+    if (r->alike) dgm_terms_fill(s, 0); // what is each row's own has been there since it was collected
 }
 
 static void fill_candidates(dgm_search *s, dgm_mat seen)
@@ -436,19 +490,32 @@ void dgm_rows_settle(dgm_search *s)
     if (s->retains) dgm_rows_retain(s);
 }
 
+static void expand_all(dgm_search *s, dgm_hand *hand, int first, int end, const void *arg)
+{
+    const dgm_expand *expand = arg;
+    bool done = false;
+    for (int i = first; i < end; i++) {
+        dgm_active *p = &s->active[i];
+        if (!p->used) continue;
+        p->hand = hand;
+        if (dgm_active_leading(s, p))
+            dgm_active_lead(s, p);
+        else
+            (*expand)(s, p);
+        done |= p->done;
+    }
+    hand->done = done;
+}
+
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
 {
     dgm_rows_collect(s);
     DGM_TRY(dgm_rows_run(s, err));
     DGM_TRY(dgm_exec_status(s->exec, err));
-    for (int i = 0; i < s->config.sentences; i++) {
-        dgm_active *p = &s->active[i];
-        if (!p->used) continue;
-        if (dgm_active_leading(s, p))
-            dgm_active_lead(s, p);
-        else
-            expand(s, p);
-    }
+    const int parts = dgm_share_parts(s, (double)s->rows.count * EXPAND_TIME);
+    dgm_share(s, parts, s->config.sentences, expand_all, &expand);
+    s->any_done = false;
+    for (int i = 0; i < parts; i++) s->any_done |= s->hands[i].done;
     if (s->config.max_rows)
         dgm_rows_retain(s);
     else

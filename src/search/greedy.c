@@ -65,4 +65,4 @@ static int candidates(const dgm_search_config *c)
 }
 
 const dgm_search_ops dgm_search_greedy = {
-    .name = "greedy", .tokens = 1, .grows = true, .candidates = candidates, .advance = advance};
+    .name = "greedy", .tokens = 1, .grows = true, .shares = true, .candidates = candidates, .advance = advance};

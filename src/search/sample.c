@@ -224,4 +224,8 @@ int dgm_sample_candidates(const dgm_search_config *c)
 
 const dgm_search_ops dgm_search_sample = {
     .name = "sample",
-    .tokens = 1, .check = dgm_sample_check, .candidates = dgm_sample_candidates, .advance = advance};
+    .tokens = 1,
+    .shares = true,
+    .check = dgm_sample_check,
+    .candidates = dgm_sample_candidates,
+    .advance = advance};

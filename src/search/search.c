@@ -192,7 +192,7 @@ static void lay_beam(dgm_carve *c, dgm_beam *b, const dgm_search *s)
 static void lay_active(dgm_carve *c, dgm_active *p, const dgm_search *s)
 {
     const size_t nodes = (size_t)s->node_capacity;
-    *p = (dgm_active){0};
+    *p = (dgm_active){.hand = s->hands};
     lay_beam(c, &p->now, s);
     lay_beam(c, &p->next, s);
     p->nodes = DGM_CARVE(c, dgm_node, nodes);
@@ -251,10 +251,7 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     s->node_capacity = find(&s->config)->nodes ? find(&s->config)->nodes(&s->config)
                                                : 1 + s->width * (s->config.max_length + 1);
     s->never = DGM_CARVE(c, int32_t, (size_t)s->never_count);
-    s->merge_at = DGM_CARVE(c, int, (size_t)s->width);
-    s->lines = DGM_CARVE(c, int32_t, (size_t)s->width);
-    s->best = DGM_CARVE(c, float, (size_t)s->width);
-    s->ends = DGM_CARVE(c, dgm_candidate, (size_t)s->width);
+    dgm_hands_lay_out(c, s, find(&s->config)->shares);
     s->sources = DGM_CARVE(c, dgm_source, sentences);
     s->new_slots = DGM_CARVE(c, int32_t, sentences);
     s->new_rows = DGM_CARVE(c, int32_t, sentences);
@@ -428,6 +425,11 @@ int dgm_search_free(const dgm_search *s)
 int dgm_search_active(const dgm_search *s)
 {
     return s->active_count;
+}
+
+int dgm_search_step_rows(const dgm_search *s)
+{
+    return s->rows.count;
 }
 
 const dgm_search_stats *dgm_search_counts(const dgm_search *s)

@@ -195,6 +195,7 @@ void dgm_search_close(dgm_search **s); // forgets its sentences; sets NULL; acce
 
 int dgm_search_free(const dgm_search *s);   // how many more sentences fit
 int dgm_search_active(const dgm_search *s); // sentences inside
+int dgm_search_step_rows(const dgm_search *s);   // of the last step
 // How many of the first requests there is room for now, in sentences and in the models' memory. At
 // least one where nothing is inside and the states were opened for the longest sentence.
 int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count);

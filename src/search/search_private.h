@@ -67,6 +67,8 @@ typedef struct dgm_store {
     dgm_ended *items; // [width]
 } dgm_store;
 
+typedef struct dgm_hand dgm_hand;
+
 typedef struct dgm_active {
     bool used;
     bool done; // to be reported by this advance
@@ -92,6 +94,7 @@ typedef struct dgm_active {
     dgm_length_rule lengths;
     int steps;
     int first_row, row_count; // of this generation; its rows are neighbours
+    dgm_hand *hand;           // of the thread that has the sentence (share.c)
     dgm_beam now, next;
     int node_count;
     dgm_node *nodes;  // [1 + width * (max_length + 1)]
@@ -215,11 +218,9 @@ struct dgm_search {
     dgm_rows rows;
     dgm_history history;
     dgm_banks banks;
-    // of the sentence at hand
-    int *merge_at;       // [width]
-    int32_t *lines;      // [width] its rows
-    float *best;         // [width]
-    dgm_candidate *ends; // [width] how each hypothesis would end now; -inf: not at all
+    dgm_hand *hands; // [hand_count]
+    int hand_count;  // 1: nobody helps with this search
+    bool any_done;   // after a generation: somebody may be to be reported
     dgm_cubes *cubes; // the cube search's, else NULL
     dgm_pairs *pairs; // the search of pairs' likewise
     dgm_masks *masks; // mask-predict's
@@ -247,12 +248,34 @@ typedef struct dgm_carve {
 void *dgm_carve_take(dgm_carve *c, size_t count, size_t size);
 #define DGM_CARVE(c, type, count) ((type *)dgm_carve_take((c), (count), sizeof(type)))
 
+// ---- sharing (share.c) --------------------------------------------------------------------------
+
+// What one thread needs for the sentence that it has at hand. Of several threads each has its own.
+struct dgm_hand {
+    _Alignas(64) int *merge_at; // [width]; hands have cache lines of their own
+    int32_t *lines;             // [width] rows of the sentence
+    float *best;                // [width]
+    dgm_candidate *ends;        // [width] how each hypothesis would end now; -inf: not at all
+    int rows;                   // counted, or where the next one goes
+    bool done;                  // a sentence is to be reported
+    uint64_t early;             // for the statistics
+};
+
+void dgm_hands_lay_out(dgm_carve *c, dgm_search *s, bool shares);
+// How many parts work of so many nanoseconds of one thread is to be cut into now; 1: this thread does it alone.
+int dgm_share_parts(dgm_search *s, double nanoseconds);
+// Runs `pass` for neighbours first .. end - 1 of `all`, which are cut into so many parts, each with the hand of its
+// number. What it does for one of them must not depend on the others.
+typedef void (*dgm_pass)(dgm_search *s, dgm_hand *hand, int first, int end, const void *arg);
+void dgm_share(dgm_search *s, int parts, int all, dgm_pass pass, const void *arg);
+
 // ---- the table of searches (search_table.c) ----------------------------------------------------
 
 struct dgm_search_ops {
     const char *name;
     int tokens; // of a model's step; 0: the model fills in whole sentences
     bool grows; // a hypothesis is that of the step before and one token more
+    bool shares; // its `expand` (dgm_generation) changes nothing but the sentence and its hand
     dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // its own numbers, or NULL
     int (*candidates)(const dgm_search_config *c);                   // k of rank
     int (*nodes)(const dgm_search_config *c); // of a sentence's tree; NULL: one a token
@@ -501,7 +524,7 @@ struct dgm_finish_ops {
 
 extern const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT];
 
-// Does a sentence's step look at s->ends?
+// Does a sentence's step look at its hand's ends?
 static inline bool dgm_active_wants_ends(const dgm_search *s, const dgm_active *p)
 {
     return s->finish->spare || dgm_active_full(s, p);
@@ -519,7 +542,7 @@ dgm_merge dgm_first_words(dgm_search *s, const dgm_active *p, dgm_merge *m, dgm_
 // Before rows are merged: where the policy has it, words gain what the end symbol loses that the minimum length denies.
 void dgm_rows_deny_end(dgm_search *s, const dgm_active *p);
 
-// A sentence's step by its policy; s->ends must be filled where they are wanted.
+// A sentence's step by its policy; its hand's ends must be filled where they are wanted.
 void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m);
 
 #endif

@@ -296,6 +296,7 @@ static bool fit(const dgm_search *s, int rows)
 
 bool dgm_search_step_fits(dgm_search *s)
 {
+    if (fit(s, s->active_count * 2 * s->width)) return true; // more than any of them takes
     const int rows = step_rows(s);
     if (fit(s, rows)) return true;
     dgm_rows_settle(s);
@@ -317,8 +318,13 @@ void dgm_active_leave(dgm_search *s, dgm_active *p)
 dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie, dgm_error *err)
 {
     if (s->active_count == 0) return DGM_OK;
+    s->any_done = true;
     DGM_TRY(s->ops->advance(s, err));
-    for (int i = 0; i < s->config.sentences; i++) {
+    for (int i = 0; i < s->hand_count; i++) {
+        s->stats.early += s->hands[i].early;
+        s->hands[i].early = 0;
+    }
+    for (int i = 0; i < s->config.sentences && s->any_done; i++) {
         dgm_active *p = &s->active[i];
         if (!p->used || !p->done) continue;
         if (s->config.rescore && p->again_count == 0) DGM_TRY(dgm_rescore_begin(s, p, err));

@@ -99,8 +99,8 @@ void dgm_active_prune(const dgm_search *s, dgm_active *p)
 {
     if (s->config.beam_width == 0.0f) return;
     dgm_beam *b = &p->now;
-    int *bank = s->merge_at; // all 0 unless the sentence has constraints: banks do not compete
-    float *best = s->best;   // of the hypothesis' bank
+    int *bank = p->hand->merge_at; // all 0 unless the sentence has constraints: banks do not compete
+    float *best = p->hand->best;   // of the hypothesis' bank
     for (int j = 0; j < b->count; j++) bank[j] = dgm_hypo_bank(s, p, j);
     for (int j = 0; j < b->count; j++) {
         best[j] = -INFINITY;
