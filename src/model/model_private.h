@@ -121,8 +121,9 @@ void dgm_row_pool_retain(dgm_row_pool *p, int count, const int32_t *rows);
 size_t dgm_row_pool_paths_bytes(size_t entries);
 bool dgm_row_pool_paths_open(dgm_row_pool *p, dgm_arena *a, size_t entries);
 // The entries of new rows: of every row from the first fed token to itself, `tokens` each, row * tokens and those
-// behind. Row i's are length[i] from first[i] on in what is returned, which stays until the call after the next.
-const int32_t *dgm_row_pool_paths(dgm_row_pool *p, int count, const int32_t *rows, int tokens,
+// behind. Row i's are length[i] from first[i] on in what is returned, which stays until the call after the next. The
+// team (NULL: none) copies many of them together.
+const int32_t *dgm_row_pool_paths(dgm_row_pool *p, dgm_team *team, int count, const int32_t *rows, int tokens,
                                   int32_t *first, int32_t *length);
 
 struct dgm_state {

@@ -11,6 +11,8 @@
 
 #include "model/model_private.h"
 
+enum { MANY = 8 }; // rows in use that are such a part of all are many
+
 size_t dgm_row_pool_bytes(int capacity)
 {
     size_t n = (size_t)capacity;
@@ -60,6 +62,10 @@ static void drop(dgm_row_pool *p, int32_t row)
 
 void dgm_row_pool_retain(dgm_row_pool *p, int count, const int32_t *rows)
 {
+    if (count == 0 && p->free_count < p->capacity / MANY * (MANY - 1)) {
+        dgm_row_pool_clear(p); // faster than going through many paths
+        return;
+    }
     for (int i = 0; i < count; i++) p->nodes[rows[i]].keep = true;
     int kept = 0;
     for (int i = 0; i < p->held_count; i++) {
@@ -99,27 +105,49 @@ static void walk_path(const dgm_row_pool *p, int32_t row, int tokens, int32_t *p
         own_entries(path + (size_t)i * (size_t)tokens, row, tokens);
 }
 
-const int32_t *dgm_row_pool_paths(dgm_row_pool *p, int count, const int32_t *rows, int tokens,
+typedef struct copying {
+    dgm_row_pool *pool;
+    uint32_t before, call;
+    int count, tokens, parts;
+    const int32_t *rows, *first, *length;
+} copying;
+
+static void copy_paths(const void *arg, int part)
+{
+    const copying *c = arg;
+    const dgm_row_pool *p = c->pool;
+    const int32_t *old = p->paths[c->before % 2];
+    int32_t *paths = p->paths[c->call % 2];
+    const int end = dgm_team_cut(c->count, part + 1, c->parts);
+    for (int i = dgm_team_cut(c->count, part, c->parts); i < end; i++) {
+        dgm_row_node *node = &p->nodes[c->rows[i]];
+        const dgm_row_node *parent = &p->nodes[node->parent];
+        const int at = c->first[i], n = c->length[i];
+        if (parent->path_call == c->before && c->before) {
+            memcpy(paths + at, old + parent->path_at, (size_t)(n - c->tokens) * sizeof *paths);
+            own_entries(paths + at + n, c->rows[i], c->tokens);
+        } else {
+            walk_path(p, c->rows[i], c->tokens, paths + at);
+        }
+        node->path_at = at;
+        node->path_call = c->call;
+    }
+}
+
+const int32_t *dgm_row_pool_paths(dgm_row_pool *p, dgm_team *team, int count, const int32_t *rows, int tokens,
                                   int32_t *first, int32_t *length)
 {
+    enum { MOST = 32, ROW_TIME = 8, ENTRIES = 16 }; // nanoseconds of a row, and entries that take another one
     const uint32_t before = p->path_calls, call = before + 1 ? before + 1 : 1; // never 0
-    const int32_t *old = p->paths[before % 2];
-    int32_t *paths = p->paths[call % 2], at = 0;
+    int32_t at = 0;
     for (int i = 0; i < count; i++) {
-        dgm_row_node *node = &p->nodes[rows[i]];
-        const dgm_row_node *parent = &p->nodes[node->parent];
-        const int n = node->position * tokens;
-        if (parent->path_call == before && before) {
-            memcpy(paths + at, old + parent->path_at, (size_t)(n - tokens) * sizeof *paths);
-            own_entries(paths + at + n, rows[i], tokens);
-        } else {
-            walk_path(p, rows[i], tokens, paths + at);
-        }
-        node->path_at = first[i] = at;
-        node->path_call = call;
-        length[i] = n;
-        at += n;
+        first[i] = at;
+        length[i] = p->nodes[rows[i]].position * tokens;
+        at += length[i];
     }
+    const int parts = dgm_team_parts(team, (double)count * ROW_TIME + (double)at / ENTRIES, MOST);
+    const copying c = {p, before, call, count, tokens, parts, rows, first, length};
+    dgm_team_run(team, copy_paths, &c, parts);
     p->path_calls = call;
-    return paths;
+    return p->paths[call % 2];
 }

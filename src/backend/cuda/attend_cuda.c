@@ -32,14 +32,34 @@ static int find_groups(int rows, const int32_t *first, const int32_t *length, in
     return count;
 }
 
-// Whether most rows share their first key with the one before.
-static bool are_near(int rows, const int32_t *first, const int32_t *length, const int32_t *entries)
+// Whether most rows share their first key with the one before: counted in parts.
+typedef struct nearness {
+    int rows, parts;
+    const int32_t *first, *length, *entries;
+    int *same; // [parts]
+} nearness;
+
+static void count_same(const void *arg, int part)
 {
+    const nearness *n = arg;
+    const int32_t *first = n->first, *length = n->length, *entries = n->entries;
+    const int begin = dgm_team_cut(n->rows, part, n->parts), end = dgm_team_cut(n->rows, part + 1, n->parts);
     int same = 0;
-    for (int i = 1; i < rows; i++) {
+    for (int i = begin > 0 ? begin : 1; i < end; i++) {
         if (length[i] == 0 || length[i - 1] == 0) continue;
         same += entries ? entries[first[i]] == entries[first[i - 1]] : first[i] == first[i - 1];
     }
+    n->same[part] = same;
+}
+
+static bool are_near(dgm_team *team, int rows, const int32_t *first, const int32_t *length, const int32_t *entries)
+{
+    enum { ROW_TIME = 3 }; // nanoseconds
+    int counts[DGM_TEAM_PARTS], same = 0;
+    const int parts = dgm_team_parts(team, (double)rows * ROW_TIME, DGM_TEAM_PARTS);
+    const nearness n = {rows, parts, first, length, entries, counts};
+    dgm_team_run(team, count_same, &n, parts);
+    for (int i = 0; i < parts; i++) same += counts[i];
     return 2 * same >= rows;
 }
 
@@ -61,7 +81,7 @@ const dgm_paths *cuda_paths(dgm_exec *x, int rows, const int32_t *first, const i
                      .groups = entries ? NULL : there + 2 * n,
                      .rows = rows,
                      .group_count = count,
-                     .near = are_near(rows, first, length, entries),
+                     .near = are_near(x->team, rows, first, length, entries),
                      .host_length = lengths};
     const cuda_part parts[] = {{first, n * size}, {length, n * size}, {entries ? entries : groups, more * size}};
     cuda_send_parts(x, there, parts, 3);

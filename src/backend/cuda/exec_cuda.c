@@ -139,32 +139,52 @@ void *cuda_room(dgm_exec *x, size_t bytes)
     return place ? there(x, place) : too_long(x, bytes);
 }
 
-// Fills `to` with what comes next of the parts.
-static void fill(char *to, size_t bytes, const cuda_part **part, size_t *done)
+// Bytes first .. first + bytes - 1 of parts, one behind the other, into page-locked memory.
+typedef struct filling {
+    char *to;
+    const cuda_part *parts;
+    size_t first, bytes;
+    int cuts;
+} filling;
+
+static size_t cut_of(const filling *f, int part)
 {
-    while (bytes) {
-        const size_t left = (*part)->bytes - *done, n = left < bytes ? left : bytes;
-        if (n) memcpy(to, (const char *)(*part)->from + *done, n);
-        to += n;
-        bytes -= n;
-        *done += n;
-        if (*done == (*part)->bytes) {
-            (*part)++;
-            *done = 0;
+    return f->bytes / (size_t)f->cuts * (size_t)part / ALIGN * ALIGN;
+}
+
+static void fill(const void *arg, int cut)
+{
+    const filling *f = arg;
+    const size_t from = cut_of(f, cut), end = cut + 1 < f->cuts ? cut_of(f, cut + 1) : f->bytes;
+    size_t at = f->first + from, left = end - from; // `at` begins in the part at hand, or behind it
+    char *to = f->to + from;
+    for (const cuda_part *p = f->parts; left; p++) {
+        if (at >= p->bytes) {
+            at -= p->bytes;
+            continue;
         }
+        const size_t n = p->bytes - at < left ? p->bytes - at : left;
+        memcpy(to, (const char *)p->from + at, n);
+        to += n;
+        left -= n;
+        at = 0;
     }
 }
 
+// Who made a long list together with others copies it with them, too: it lies in their cores' memory.
 void cuda_send_parts(dgm_exec *x, void *device, const cuda_part *parts, int count)
 {
+    enum { SPEED = 8 }; // bytes of one thread in a nanosecond, about
     const size_t most = cuda_own(x)->ring.size / 4;
-    size_t all = 0, done = 0;
+    size_t all = 0;
     for (int i = 0; i < count; i++) all += parts[i].bytes;
     for (size_t at = 0; at < all; at += most) {
         const size_t n = all - at < most ? all - at : most;
         cuda_begin(x);
         char *place = take(x, n);
-        fill(place, n, &parts, &done);
+        const int cuts = dgm_team_parts(x->team, (double)n / SPEED, DGM_TEAM_PARTS);
+        const filling f = {place, parts, at, n, cuts};
+        dgm_team_run(x->team, fill, &f, cuts);
         cuda_tape_copy(cuda_tape_of(x), (char *)device + at, place, n, cudaMemcpyHostToDevice);
     }
 }

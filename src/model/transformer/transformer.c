@@ -316,24 +316,46 @@ static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *
         dgm_op_zero_rows(s->exec, ts->kv, t->dec.layers, rows, count);
 }
 
-// Where every vector looks: into the blocks of its slot,
-static void find_sources(step_call *c, int vectors, int32_t *first, int32_t *length)
+// What the host gives a step, by vectors; first and length serve one kind of paths after the other.
+typedef struct inputs {
+    step_call *call;
+    const dgm_step_row *steps;
+    int count, parts;
+    int32_t *first, *length, *ids, *pos;
+} inputs;
+
+// Every vector looks into the blocks of its slot.
+static void put_inputs(const void *arg, int part)
 {
+    const inputs *x = arg;
+    step_call *c = x->call;
     const dgm_state *s = c->s;
-    for (int i = 0; i < vectors; i++) {
-        const int32_t slot = s->rows.nodes[c->rows[c->owner[i]]].slot;
-        first[i] = dgm_transformer_block(s, slot);
-        length[i] = s->slot_length[slot];
+    const int tokens = c->t->tokens, end = dgm_team_cut(x->count, part + 1, x->parts);
+    for (int i = dgm_team_cut(x->count, part, x->parts); i < end; i++) {
+        const dgm_row_node *parent = &s->rows.nodes[x->steps[i].parent];
+        const int32_t block = dgm_transformer_block(s, parent->slot), length = s->slot_length[parent->slot];
+        c->parents[i] = x->steps[i].parent;
+        for (int k = 0; k < tokens; k++) {
+            const int at = i * tokens + k;
+            c->owner[at] = i;
+            c->entries[at] = c->rows[i] * tokens + k;
+            x->first[at] = block;
+            x->length[at] = length;
+            x->ids[at] = x->steps[i].token[k];
+            x->pos[at] = parent->position * tokens + k + c->t->dec.position_offset;
+        }
     }
-    c->cross = dgm_op_paths(s->exec, vectors, first, length, NULL, 0);
 }
 
-// and at the entries of its ancestors, which the vectors of a row share.
-static void find_ancestors(step_call *c, int vectors, int32_t *first, int32_t *length)
+// And at the entries of its ancestors, which the vectors of a row share.
+static void find_ancestors(const inputs *x)
 {
+    step_call *c = x->call;
     dgm_state *s = c->s;
-    const int tokens = c->t->tokens, count = vectors / tokens;
-    const int32_t *entries = dgm_row_pool_paths(&s->rows, count, c->rows, tokens, first, length);
+    const int tokens = c->t->tokens, count = x->count, vectors = count * tokens;
+    int32_t *first = x->first, *length = x->length;
+    const int32_t *entries =
+        dgm_row_pool_paths(&s->rows, dgm_exec_team(s->exec), count, c->rows, tokens, first, length);
     const int total = first[count - 1] + length[count - 1];
     for (int i = vectors - 1; tokens > 1 && i >= 0; i--) { // from behind: the lists grow in their place
         first[i] = first[i / tokens];
@@ -342,18 +364,25 @@ static void find_ancestors(step_call *c, int vectors, int32_t *first, int32_t *l
     c->self = dgm_op_paths(s->exec, vectors, first, length, entries, total);
 }
 
-static void prepare_attention(step_call *c, int count)
+static void prepare_step(step_call *c, int count, const dgm_step_row *steps)
 {
-    dgm_arena *a = dgm_exec_host(c->s->exec);
-    const int tokens = c->t->tokens, vectors = count * tokens;
-    int32_t *first = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
-    int32_t *length = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
-    for (int i = 0; i < vectors; i++) {
-        c->owner[i] = i / tokens;
-        c->entries[i] = c->rows[c->owner[i]] * tokens + i % tokens;
-    }
-    find_sources(c, vectors, first, length);
-    if (c->t->cell == DECODER_ATTENTION) find_ancestors(c, vectors, first, length);
+    enum { ROW_TIME = 12, PARTS = 32 }; // nanoseconds of a row, about
+    dgm_exec *e = c->s->exec;
+    dgm_arena *a = dgm_exec_host(e);
+    const size_t vectors = (size_t)count * (size_t)c->t->tokens;
+    inputs x = {.call = c, .steps = steps, .count = count};
+    c->parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c->owner = DGM_ARENA_ARRAY(a, int32_t, vectors);
+    c->entries = DGM_ARENA_ARRAY(a, int32_t, vectors);
+    x.first = DGM_ARENA_ARRAY(a, int32_t, vectors);
+    x.length = DGM_ARENA_ARRAY(a, int32_t, vectors);
+    x.ids = DGM_ARENA_ARRAY(a, int32_t, vectors);
+    x.pos = DGM_ARENA_ARRAY(a, int32_t, vectors);
+    x.parts = dgm_team_parts(dgm_exec_team(e), (double)count * ROW_TIME, PARTS);
+    dgm_team_run(dgm_exec_team(e), put_inputs, &x, x.parts);
+    c->cross = dgm_op_paths(e, (int)vectors, x.first, x.length, NULL, 0);
+    if (c->t->cell == DECODER_ATTENTION) find_ancestors(&x);
+    dgm_transformer_embed(c->s, &c->b, x.ids, x.pos);
 }
 
 static void self_attention(const step_call *c, int layer)
@@ -380,23 +409,6 @@ void dgm_transformer_embed(dgm_state *s, const buffers *b, const int32_t *ids, c
     if (t->dec.embed_norm.gamma) dgm_transformer_norm(e, t, b->x, b->x, NULL, &t->dec.embed_norm);
 }
 
-static void embed_tokens(const step_call *c, int count, const dgm_step_row *steps)
-{
-    const int tokens = c->t->tokens;
-    dgm_arena *a = dgm_exec_host(c->s->exec);
-    int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)count * (size_t)tokens);
-    int32_t *pos = DGM_ARENA_ARRAY(a, int32_t, (size_t)count * (size_t)tokens);
-    for (int i = 0; i < count; i++) {
-        const int step = c->s->rows.nodes[steps[i].parent].position;
-        for (int k = 0; k < tokens; k++) {
-            ids[i * tokens + k] = steps[i].token[k];
-            pos[i * tokens + k] = step * tokens + k + c->t->dec.position_offset;
-        }
-        c->parents[i] = steps[i].parent;
-    }
-    dgm_transformer_embed(c->s, &c->b, ids, pos);
-}
-
 static void decoder_layers(const step_call *c)
 {
     const transformer *t = c->t;
@@ -419,16 +431,11 @@ static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32
     transformer_state *ts = s->storage;
     dgm_exec *e = s->exec;
     dgm_mark mark = dgm_exec_mark(e);
-    dgm_arena *a = dgm_exec_host(e);
     const int vectors = count * t->tokens;
     const dgm_align_list align = dgm_model_alignment(s, vectors, wanted);
     step_call c = {.s = s, .t = t, .ts = ts, .rows = rows, .align = wanted ? &align : NULL};
     c.b = dgm_transformer_buffers(e, t, vectors, dgm_transformer_wide(t));
-    c.parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
-    c.owner = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
-    c.entries = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
-    prepare_attention(&c, count);
-    embed_tokens(&c, count, steps);
+    prepare_step(&c, count, steps);
     decoder_layers(&c);
     *hidden = dgm_mat_rows(ts->hidden, 0, vectors);
     dgm_transformer_final(e, t, *hidden, c.b.x);
