@@ -231,6 +231,8 @@ static const char man_end[] =
     "vnni, amx; on Arm neon, dotprod, i8mm.\n"
     ".TP\n.B DRAGOMAN_PLUGINS\nFolders, with colons between them, where devices (\\-\\-device) and the "
     "reader of PDF files are looked for, and nowhere else.\n"
+    ".TP\n.B DRAGOMAN_HELPERS\nThreads that help the workers of a GPU with what the host has to do, 0 to 256 "
+    "(default: up to three for each worker, of cores that nobody else has).\n"
     ".TP\n.B DRAGOMAN_CUDA_GRAPHS\n0: launch the kernels of a GPU one by one, for debuggers.\n"
     ".TP\n.BR XDG_DATA_HOME \", \" XDG_CACHE_HOME\nFolders with dragoman/models of the user's own, and with "
     "models that were imported for \\-m (default: ~/.local/share, ~/.cache).\n"

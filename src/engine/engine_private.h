@@ -132,12 +132,15 @@ struct dgm_translator {
     uint64_t cancels; // of jobs so far: workers look for their sentences when it changes
     bool quit;
     atomic_uint alarm; // changes when pieces come, or all end: workers that help others look up
-    int asleep;        // workers that wait for it
+    atomic_uint over;  // changes when all end
+    int asleep;        // workers and helpers that wait for it
     int cores;         // that this process may use
     uint64_t lines;      // finished
     uint64_t copied, repeated, mended; // of these, with parts that passed through, cut, translated again
     dgm_worker *workers; // [threads]
     int started;
+    pthread_t *helpers; // [helper_count] threads that only help workers; the number is guarded by lock
+    int helper_count;
     dgm_text_stage *text;
 
     bool time_devices; // they measure how long they are busy
@@ -211,7 +214,7 @@ dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2
 dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2],
                                  dgm_length_rule *out, dgm_error *err);
 
-// optimisations.c: the device before models are loaded; the loaded models.
+// api.c: the device before models are loaded; the loaded models.
 void dgm_optimisations_device(dgm_translator *t, const dgm_settings *s);
 dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 

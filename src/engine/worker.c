@@ -8,8 +8,7 @@
 //
 // Memory is sized and reserved when the worker is opened. A step allocates nothing; a finished sentence its result.
 //
-// A worker without a sentence helps one that has some with its operations (base/team.h), as long as there are cores
-// for both; it goes when pieces come, and sleeps when it is not needed for a moment. The next step calls it again.
+// A worker without a sentence helps one that has some (helpers.c).
 #include <math.h>
 #include <sched.h>
 #include <string.h>
@@ -391,7 +390,7 @@ static void count_work(dgm_worker *w)
     }
 }
 
-// ---- helping ----------------------------------------------------------------------------------
+// ---- waiting ----------------------------------------------------------------------------------
 
 void dgm_workers_wake(dgm_translator *t)
 {
@@ -404,49 +403,13 @@ static bool has_nothing(const dgm_worker *w)
     return w->t->queued == 0 && w->inside_count == 0 && w->back_count == 0;
 }
 
-// Who has the fewest helpers of those that want some; NULL: nobody, or all cores are busy. Lock held.
-static dgm_worker *find_leader(const dgm_translator *t)
-{
-    dgm_worker *best = NULL;
-    if (t->threads - t->asleep > t->cores) return NULL;
-    for (int i = 0; i < t->threads; i++) {
-        dgm_worker *w = &t->workers[i];
-        if (w->leads && (!best || w->helpers < best->helpers)) best = w;
-    }
-    return best;
-}
-
-// The next step may be shared: somebody who sleeps is woken for it. Lock held.
-static void call_help(dgm_worker *w)
-{
-    dgm_translator *t = w->t;
-    w->leads = !w->meter && dgm_team_wants(dgm_exec_team(w->exec));
-    if (w->leads && t->asleep > 0 && t->threads - t->asleep < t->cores) pthread_cond_signal(&t->wake);
-}
-
 // Until there are pieces, or all end. Lock held before and after.
 static void wait_for_pieces(dgm_worker *w)
 {
     dgm_translator *t = w->t;
     bool rested = true; // somebody called since it last helped
     w->leads = false;
-    while (!t->quit && has_nothing(w)) {
-        dgm_worker *leader = rested ? find_leader(t) : NULL;
-        if (!leader) {
-            t->asleep++;
-            pthread_cond_wait(&t->wake, &t->lock);
-            t->asleep--;
-            rested = true;
-            continue;
-        }
-        const unsigned seen = atomic_load(&t->alarm);
-        leader->helpers++;
-        pthread_mutex_unlock(&t->lock);
-        dgm_team_help(dgm_exec_team(leader->exec), &t->alarm, seen, dgm_team_patience);
-        pthread_mutex_lock(&t->lock);
-        leader->helpers--;
-        rested = false;
-    }
+    while (!t->quit && has_nothing(w)) dgm_helpers_wait(t, &t->alarm, &rested);
 }
 
 static void *worker_main(void *arg)
@@ -465,7 +428,7 @@ static void *worker_main(void *arg)
         }
         size_t count = take(w);
         const bool streams = t->streams > 0;
-        call_help(w);
+        dgm_helpers_call(w);
         if (w->meter) w->since = dgm_thread_time();
         pthread_mutex_unlock(&t->lock);
         if (count) admit(w, (int)count);
@@ -501,7 +464,7 @@ dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err)
             return dgm_fail(err, DGM_ERR_MEMORY, "cannot start thread %d of %d", i + 1, t->threads);
         t->started++;
     }
-    return DGM_OK;
+    return dgm_helpers_start(t, err);
 }
 
 void dgm_workers_stop(dgm_translator *t)
@@ -509,10 +472,12 @@ void dgm_workers_stop(dgm_translator *t)
     if (t->lock_ready) {
         pthread_mutex_lock(&t->lock);
         t->quit = true;
+        atomic_store(&t->over, 1);
         dgm_workers_wake(t);
         pthread_mutex_unlock(&t->lock);
     }
     for (int i = 0; i < t->started; i++) pthread_join(t->workers[i].thread, NULL);
+    dgm_helpers_stop(t);
     dgm_text_stop(t);
     for (int i = 0; t->workers && i < t->threads; i++) close_worker(&t->workers[i]);
     dgm_free(t->workers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private to worker.c and api.c: what a worker is made of.
+// Private to worker.c, helpers.c and api.c: what a worker is made of.
 #ifndef DGM_ENGINE_WORKER_PRIVATE_H
 #define DGM_ENGINE_WORKER_PRIVATE_H
 
@@ -38,5 +38,17 @@ struct dgm_worker {
     dgm_meter *meter;
     double busy, since;
 };
+
+// helpers.c. Before a worker's step: it may be helped, and somebody who sleeps is woken for it where it has much to do.
+// Lock held.
+void dgm_helpers_call(dgm_worker *w);
+// For whoever has nothing to do: helps a worker until the alarm changes, or sleeps until somebody calls. *rested:
+// somebody has called since it last helped. Lock held before and after.
+void dgm_helpers_wait(dgm_translator *t, const atomic_uint *alarm, bool *rested);
+// Threads that only help. Stop comes when all workers have ended, and before their memory goes.
+dgm_status dgm_helpers_start(dgm_translator *t, dgm_error *err);
+void dgm_helpers_stop(dgm_translator *t);
+// How many suit so many workers.
+int dgm_helpers_suit(int workers, int cores, bool device);
 
 #endif
