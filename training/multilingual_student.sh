@@ -44,7 +44,7 @@ text() {
         [ -s "$work/$pair/pairs.$name" ] || d prepare "$data/$pair" en "$name" --out "$work/$pair" --limit "${LIMIT:-0}" "${extra[@]}" \
             "${weigh[@]}" > "$work/$pair.json"
         [ -s "$work/even/$pair/pairs.$name" ] || d prepare "$data/$pair" en "$name" --out "$work/even/$pair" --limit "${LIMIT:-0}" \
-            --take europarl=70000 --take libreoffice-help=15000 --take descriptions=15000 --take gnome=10000 --take kde=10000 \
+            --take europarl=30000 --take libreoffice-help=15000 --take descriptions=15000 --take gnome=10000 --take kde=10000 \
             --take apps=10000 --take qt-apps=5000 --take freedict=5000 > /dev/null
         awk -v n="${#pairs[@]}" 'NR % n == 0' "$work/even/$pair/pairs.en" > "$work/even/$pair.en"   # English is in every pair
         files+=("$work/even/$pair/pairs.$name" "$work/even/$pair.en")
@@ -133,7 +133,7 @@ pack_student() {
     for n in $(cd "$work" && ls mixed.*.src | cut -d. -f2 | grep -v turned | sort -n) turned; do list+=("$n"); done
     until [ -d "$work/made" ]; do sleep 0.5; done
     # shellcheck disable=SC2046
-    d pack --vocab "$work/student/vocab.spm" --source $(parts src "${list[*]}") --target $(parts tgt "${list[*]}") \
+    nice "$python" -m dragoman_training pack --vocab "$work/student/vocab.spm" --source $(parts src "${list[*]}") --target $(parts tgt "${list[*]}") \
         --passes $(parts up "${list[*]}") --directions $(parts dir "${list[*]}") --made "$work/made" --made-workers 1 \
         --processes "$processes" --out "$work/student/train.bin" && touch "$work/student/packed"
 }

@@ -60,7 +60,7 @@ static void test_paths(void **state)
 static void test_missing(void **state)
 {
     (void)state;
-    static const char *const names[] = {"en-fr", "en", "-", "en-", "-de", "nothing", "de-de"};
+    static const char *const names[] = {"en-pt", "en", "-", "en-", "-de", "nothing", "de-de"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *path = NULL;
         dgm_error error = {{0}};
@@ -165,10 +165,10 @@ static void test_opened(void **state)
         if (dgm_open(&t, fine[i], NULL, &error) != DGM_OK) fail_msg("%s", error.text);
         dgm_close(&t);
     }
-    assert_int_equal(dgm_open(&t, "en-fr", NULL, &error), DGM_ERR_IO);
-    assert_non_null(strstr(error.text, "'en-fr' is neither a file nor the name of a model"));
-    assert_int_equal(dgm_open(&t, "models/en-fr.gguf", NULL, &error), DGM_ERR_IO);
-    assert_string_equal(error.text, "cannot open 'models/en-fr.gguf': No such file or directory");
+    assert_int_equal(dgm_open(&t, "en-pt", NULL, &error), DGM_ERR_IO);
+    assert_non_null(strstr(error.text, "'en-pt' is neither a file nor the name of a model"));
+    assert_int_equal(dgm_open(&t, "models/en-pt.gguf", NULL, &error), DGM_ERR_IO);
+    assert_string_equal(error.text, "cannot open 'models/en-pt.gguf': No such file or directory");
     char *text = NULL;
     assert_int_equal(dgm_inspect("de-en", NULL, &text, &error), DGM_OK);
     assert_non_null(strstr(text, "de-en-student"));
