@@ -56,6 +56,8 @@ def unit(build):
                  (", older", {"SOFTCUDA_PROCESSORS": "16", "SOFTCUDA_SHARED": "65536", "SOFTCUDA_CAPABILITY": "75"}))
         devices += [test(f"checkbackend cpu cuda (software{name})", f"{build}/checkbackend", "cpu", "cuda",
                          env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda", **kind}) for name, kind in kinds]
+        devices += [test("checkbackend cuda --team 1 (software)", f"{build}/checkbackend", "cuda", "--team", 1, "--only", "paths",
+                         env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda"})]
     devices += [test("fuzz corpora", f"{build}/fuzz-replay")]
     return [test("checkkernel", f"{build}/checkkernel")] + devices + [test(Path(p).name, p) for p in programs] + \
         [test("public headers alone", "tests/system/headers")]

@@ -43,6 +43,7 @@ struct dgm_team {
     _Alignas(LINE) atomic_int done; // parts that are done, by members
     _Atomic uint64_t taken;
     _Alignas(LINE) _Atomic uint64_t members; // a bit for each
+    const _Atomic double *least; // of the library that opened the team: a device's plug-in has a copy of this file
     // The leader's alone.
     int alone;      // operations to do alone,
     int alone_next; // and after the next delay
@@ -63,6 +64,7 @@ dgm_status dgm_team_open(dgm_team **team, dgm_error *err)
     *team = dgm_calloc(1, sizeof **team);
     if (!*team) return dgm_no_memory(err);
     (*team)->alone_next = ALONE_FIRST;
+    (*team)->least = &least_forced;
     return DGM_OK;
 }
 
@@ -101,7 +103,7 @@ int dgm_team_parts(dgm_team *team, double nanoseconds, int most)
     }
     const int helpers = count_bits(atomic_load_explicit(&team->members, memory_order_relaxed));
     if (helpers == 0) return 1;
-    const double forced = atomic_load_explicit(&least_forced, memory_order_relaxed);
+    const double forced = atomic_load_explicit(team->least, memory_order_relaxed);
     const double least = forced < 0 ? least_usual : forced;
     int parts = SPREAD * (helpers + 1);
     if (parts > DGM_TEAM_PARTS) parts = DGM_TEAM_PARTS;
@@ -159,7 +161,7 @@ void dgm_team_run(dgm_team *team, dgm_team_fn fn, const void *arg, int parts)
         team->alone_next /= 2;
         return;
     }
-    if (atomic_load_explicit(&least_forced, memory_order_relaxed) >= 0) return;
+    if (atomic_load_explicit(team->least, memory_order_relaxed) >= 0) return;
     team->in_time = 0;
     team->alone = team->alone_next;
     team->alone_next = team->alone_next < ALONE_MOST / 2 ? 2 * team->alone_next : ALONE_MOST;
