@@ -25,18 +25,30 @@ static int32_t state_of(const dgm_constraint *c, uint32_t mask, int32_t node)
     return (int32_t)(mask << c->node_bits | (uint32_t)node);
 }
 
-// An occurrence meets one of the terms that the text stands for: the first that is not met yet.
-static uint32_t credit(const dgm_constraint *c, uint32_t mask, int32_t node, bool bounded)
+// An occurrence meets one of the terms that the text stands for: the first that is not met yet, or else it is one of
+// those that their limits leave. If it is neither, *over gets the terms, unless one of them has no limit.
+static uint32_t credit_text(const dgm_constraint *c, uint32_t mask, int32_t node, bool bounded, uint32_t *over)
+{
+    uint32_t terms = 0;
+    int left = -1;
+    for (int e = c->nodes[node].first_end; e >= 0; e = c->ends[e].next) {
+        const end *x = &c->ends[e];
+        if (x->kind != DGM_PATTERN_TERM || x->bounded != bounded) continue;
+        terms |= (uint32_t)1 << x->owner;
+        if (x->term >= c->slots || mask >> x->term & 1) continue;
+        if (x->term < c->terms) return mask | (uint32_t)1 << x->term;
+        if (left < 0) left = x->term;
+    }
+    if (left >= 0) return mask | (uint32_t)1 << left;
+    if ((terms & c->limited) == terms) *over |= terms;
+    return mask;
+}
+
+static uint32_t credit(const dgm_constraint *c, uint32_t mask, int32_t node, bool bounded, uint32_t *over)
 {
     for (; node != ROOT; node = c->nodes[node].fail) {
         if (!(c->nodes[node].flags & (bounded ? HAS_BOUNDED : HAS_OPEN))) break;
-        for (int e = c->nodes[node].first_end; e >= 0; e = c->ends[e].next) {
-            const end *x = &c->ends[e];
-            if (x->kind != DGM_PATTERN_TERM || x->bounded != bounded) continue;
-            if (mask >> x->term & 1) continue;
-            mask |= (uint32_t)1 << x->term;
-            break;
-        }
+        mask = credit_text(c, mask, node, bounded, over);
     }
     return mask;
 }
@@ -55,9 +67,24 @@ int32_t dgm_constraint_start(const dgm_constraint *c)
     return state_of(c, 0, BEGIN);
 }
 
-int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mask, dgm_text text,
-                            bool *broken)
+// Can nothing of any pattern begin in a text? Then all that is left of it, where nothing matched before, is whether a
+// word may begin behind it. Only of a text that ends with ASCII this is seen at once.
+static bool passes(const dgm_constraint *c, int32_t node, dgm_text text, int32_t *out)
 {
+    if (node > BEGIN || text.size == 0) return false;
+    const uint8_t last = (uint8_t)text.data[c->from_right ? 0 : text.size - 1];
+    if (last >= 0x80) return false;
+    for (size_t i = 0; i < text.size; i++)
+        if (c->begins[(uint8_t)text.data[i]]) return false;
+    *out = dgm_char_in_word(last) ? ROOT : BEGIN;
+    return true;
+}
+
+int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mask, dgm_text text, unsigned *wrong,
+                            uint32_t *over)
+{
+    uint32_t excess = 0;
+    if (passes(c, node, text, &node)) return node;
     for (size_t done = 0, n; done < text.size; done += n) {
         const size_t left = text.size - done;
         size_t first = c->from_right ? left - 1 : done; // of the character
@@ -70,33 +97,48 @@ int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mas
         // A byte of a character that other tokens complete counts as part of a word.
         const bool inside = code == 0xFFFD ? n < 3 : dgm_char_in_word(code);
         const unsigned before = c->nodes[node].flags;
-        if (!inside && before & HAS_BOUNDED) *mask = credit(c, *mask, node, true);
-        if (!inside && before & BANS_BOUNDED) *broken = true;
+        if (!inside && before & HAS_BOUNDED) *mask = credit(c, *mask, node, true, &excess);
+        if (!inside && before & BANS_BOUNDED) *wrong |= FORBIDDEN;
         for (size_t k = 0; k < n; k++)
             node = dgm_constraint_go(c, node,
                                      (uint8_t)text.data[c->from_right ? first + n - 1 - k : first + k]);
         if (!inside && node == ROOT) node = BEGIN;
-        if (c->nodes[node].flags & HAS_OPEN) *mask = credit(c, *mask, node, false);
-        if (c->nodes[node].flags & BANS_OPEN) *broken = true;
+        if (c->nodes[node].flags & HAS_OPEN) *mask = credit(c, *mask, node, false, &excess);
+        if (c->nodes[node].flags & BANS_OPEN) *wrong |= FORBIDDEN;
     }
+    if (excess) *wrong |= TOO_OFTEN;
+    if (over) *over |= excess;
     return node;
 }
 
 int32_t dgm_constraint_advance(const dgm_constraint *c, int32_t state, int32_t token, bool *broken)
 {
     uint32_t mask = mask_of(c, state);
-    *broken = false;
+    unsigned wrong = 0;
     const int32_t node =
-        dgm_constraint_read(c, at_of(c, state), &mask, dgm_surface(c->surfaces, token), broken);
+        dgm_constraint_read(c, at_of(c, state), &mask, dgm_surface(c->surfaces, token), &wrong, NULL);
+    *broken = wrong & FORBIDDEN || (wrong && !c->loose);
     return state_of(c, mask, node);
+}
+
+uint32_t dgm_constraint_met(const dgm_constraint *c, int32_t node, uint32_t mask, uint32_t *over)
+{
+    return c->nodes[node].flags & HAS_BOUNDED ? credit(c, mask, node, true, over) : mask;
 }
 
 // Terms met if the sentence or the word ended here.
 static uint32_t met(const dgm_constraint *c, int32_t state)
 {
-    const uint32_t mask = mask_of(c, state);
-    const int32_t node = at_of(c, state);
-    return c->nodes[node].flags & HAS_BOUNDED ? credit(c, mask, node, true) : mask;
+    uint32_t over = 0;
+    return dgm_constraint_met(c, at_of(c, state), mask_of(c, state), &over) & c->all;
+}
+
+// Would a term be said too often if the word ended here?
+static bool exceeds(const dgm_constraint *c, int32_t state)
+{
+    uint32_t over = 0;
+    if (c->limited) dgm_constraint_met(c, at_of(c, state), mask_of(c, state), &over);
+    return over != 0;
 }
 
 int32_t dgm_constraint_join(const dgm_constraint *c, int32_t state, const dgm_constraint *right, int32_t other)
@@ -104,16 +146,26 @@ int32_t dgm_constraint_join(const dgm_constraint *c, int32_t state, const dgm_co
     return state_of(c, mask_of(c, state) | met(right, other), at_of(c, state));
 }
 
-bool dgm_constraint_lacks(const dgm_constraint *c, int32_t state)
+bool dgm_constraint_clashes(const dgm_constraint *c, int32_t state, const dgm_constraint *right, int32_t other)
 {
-    return mask_of(c, state) != c->all && at_of(c, state) <= BEGIN;
+    return !c->loose && (mask_of(c, state) & mask_of(right, other) & c->once) != 0;
 }
 
-bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state)
+bool dgm_constraint_lacks(const dgm_constraint *c, int32_t state)
+{
+    return (mask_of(c, state) & c->all) != c->all && at_of(c, state) <= BEGIN;
+}
+
+static bool is_whole(const dgm_constraint *c, int32_t state)
 {
     const unsigned flags = c->nodes[at_of(c, state)].flags;
     return met(c, state) == c->all && !(flags & BANS_BOUNDED) &&
            (c->suffix_subwords == 0 || flags & ENDS_SUFFIX);
+}
+
+bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state)
+{
+    return is_whole(c, state) && (c->loose || !exceeds(c, state));
 }
 
 // The step that is furthest along a pattern of an unmet term (or of the suffix, when all are met);
@@ -232,7 +284,7 @@ int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *token
             }
         // Behind a term that was just said only what breaks the word may come: perhaps none of
         // these.
-        if (o.count > 0 && have == mask_of(c, state)) return o.count;
+        if (o.count > 0 && have == (mask_of(c, state) & c->all)) return o.count;
     }
     for (int i = 0; i < c->first_count; i++) {
         const first_subword *f = &c->firsts[i];
@@ -251,13 +303,43 @@ void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t
     *deny = n->deny_count ? c->denied + n->deny : NULL;
     *deny_count = n->deny_count;
     const dgm_surfaces *s = c->surfaces;
-    if (n->flags & BANS_BOUNDED) {
+    if (n->flags & BANS_BOUNDED || (!c->loose && exceeds(c, state))) {
         *allow = c->from_right ? s->right_continues : s->continues;
         *allow_count = c->from_right ? s->right_continue_count : s->continue_count;
-    } else if (n->flags & HAS_BOUNDED && met(c, state) != mask_of(c, state)) {
+    } else if (n->flags & HAS_BOUNDED && met(c, state) != (mask_of(c, state) & c->all)) {
         *allow = c->from_right ? s->right_breaks : s->breaks;
         *allow_count = c->from_right ? s->right_break_count : s->break_count;
     }
+}
+
+static int add_spent(const dgm_constraint *c, int32_t state, int32_t token, int32_t *tokens, int count)
+{
+    bool broken;
+    for (int i = 0; i < count; i++)
+        if (tokens[i] == token) return count;
+    dgm_constraint_advance(c, state, token, &broken);
+    if (!broken) return count;
+    tokens[count] = token;
+    return count + 1;
+}
+
+int dgm_constraint_spent(const dgm_constraint *c, int32_t state, int32_t *tokens, int most)
+{
+    int count = 0;
+    const uint32_t said = met(c, state) & c->limited;
+    if (!said || c->loose) return 0;
+    for (int32_t n = at_of(c, state); n != ROOT; n = c->nodes[n].fail)
+        for (int e = c->nodes[n].first_stage; e >= 0 && count < most; e = c->stages[e].next) {
+            const stage *x = &c->stages[e];
+            if (x->term >= 0 && said >> x->term & 1 && x->done > 0 && x->left == 1)
+                count = add_spent(c, state, x->token, tokens, count);
+        }
+    for (int i = 0; i < c->first_count && count < most; i++) {
+        const first_subword *f = &c->firsts[i];
+        if (f->term >= 0 && said >> f->term & 1 && f->count == 1)
+            count = add_spent(c, state, f->token, tokens, count);
+    }
+    return count;
 }
 
 uint64_t dgm_constraint_list_name(const dgm_constraint *c, const int32_t *allow)
@@ -291,16 +373,42 @@ bool dgm_constraint_from_right(const dgm_constraint *c)
     return c->from_right;
 }
 
-bool dgm_constraint_meets(const dgm_constraint *c, const int32_t *tokens, int count)
+bool dgm_constraint_meets(const dgm_constraint *c, const int32_t *tokens, int count, bool limits)
 {
-    int32_t state = dgm_constraint_start(c);
-    bool broken = false;
-    for (int i = 0; i < count && !broken; i++)
-        state = dgm_constraint_advance(c, state, tokens[c->from_right ? count - 1 - i : i], &broken);
-    if (broken || !dgm_constraint_may_end(c, state)) return false;
+    int32_t node = BEGIN;
+    uint32_t mask = 0;
+    unsigned wrong = 0;
+    for (int i = 0; i < count; i++)
+        node = dgm_constraint_read(c, node, &mask, dgm_surface(c->surfaces, tokens[c->from_right ? count - 1 - i : i]),
+                                   &wrong, NULL);
+    const int32_t state = state_of(c, mask, node);
+    if (wrong & FORBIDDEN || !is_whole(c, state) || (limits && (wrong || exceeds(c, state)))) return false;
     for (int i = 0; c->from_right && i < c->end_subwords; i++)
         if (i >= count || tokens[count - 1 - i] != c->end[i]) return false;
     return true;
+}
+
+void dgm_constraint_lift(dgm_constraint *c, const int32_t *tokens, int count)
+{
+    int32_t node = BEGIN;
+    uint32_t mask = 0, over = tokens ? 0 : c->all;
+    unsigned wrong = 0;
+    for (int i = 0; tokens && i < count; i++)
+        node = dgm_constraint_read(c, node, &mask, dgm_surface(c->surfaces, tokens[c->from_right ? count - 1 - i : i]),
+                                   &wrong, &over);
+    dgm_constraint_met(c, node, mask, &over);
+    c->limited &= ~over;
+    c->once &= ~over;
+}
+
+void dgm_constraint_loosen(dgm_constraint *c, bool loose)
+{
+    c->loose = loose;
+}
+
+bool dgm_constraint_limited(const dgm_constraint *c)
+{
+    return c->limited != 0;
 }
 
 bool dgm_constraint_forces(const dgm_constraint *c)

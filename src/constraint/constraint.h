@@ -23,7 +23,12 @@
 // token first, and each token's last byte first. What must come first in a sentence is what it reads last; what must
 // come last is no matter of the automaton then: those tokens are the ones to begin with (dgm_constraint_end).
 //
-// An automaton is made when a line is prepared and never changes: workers share it freely.
+// A term may be limited: its text then occurs no more often than its source words do, and those of all terms that
+// have it (a model that says a term early says it again in the term's own place otherwise). An occurrence beyond
+// that is as bad as a forbidden text. No limit counts where another forced pattern holds the text of the term, or a
+// term its own text twice.
+//
+// An automaton is made when a line is prepared and belongs to who translates the line.
 #ifndef DGM_CONSTRAINT_CONSTRAINT_H
 #define DGM_CONSTRAINT_CONSTRAINT_H
 
@@ -54,6 +59,7 @@ typedef struct dgm_pattern {
     const int32_t *tokens; // [count] as the vocabulary spells it
     int count;
     bool open; // a word may go on behind it
+    int most;  // of all patterns of a term: how often they may occur together; 0: any number
 } dgm_pattern;
 
 // surfaces must outlive the automaton. Every term has at least one pattern. DGM_ERR_UNSUPPORTED:
@@ -71,15 +77,24 @@ dgm_status dgm_constraint_compile_both(dgm_constraint **left, dgm_constraint **r
                                        const dgm_pattern *patterns, int count, int terms, dgm_error *err);
 void dgm_constraint_free(dgm_constraint **c); // sets NULL; accepts NULL inside
 bool dgm_constraint_from_right(const dgm_constraint *c);
-// All of a sentence's tokens, in the order of reading, through the automaton: does it meet everything?
-bool dgm_constraint_meets(const dgm_constraint *c, const int32_t *tokens, int count);
+// All of a sentence's tokens, in the order of reading, through the automaton: does it meet everything, and with
+// `limits` say nothing too often?
+bool dgm_constraint_meets(const dgm_constraint *c, const int32_t *tokens, int count, bool limits);
+// From now on, what these tokens say too often may be said any number of times; NULL: everything may. Not while a
+// search follows it.
+void dgm_constraint_lift(dgm_constraint *c, const int32_t *tokens, int count);
+// loose: searches follow it as if nothing were limited. Not while one does.
+void dgm_constraint_loosen(dgm_constraint *c, bool loose);
+bool dgm_constraint_limited(const dgm_constraint *c); // is a term?
 
 int32_t dgm_constraint_start(const dgm_constraint *c);
-// The state after one more token. *broken: with it a forbidden text occurs.
+// The state after one more token. *broken: with it a forbidden text occurs, or a limited one too often.
 int32_t dgm_constraint_advance(const dgm_constraint *c, int32_t state, int32_t token, bool *broken);
 // The state of a reading from the left, with the terms that a reading of other words from the right has met: c and
 // right are of the same patterns.
 int32_t dgm_constraint_join(const dgm_constraint *c, int32_t state, const dgm_constraint *right, int32_t other);
+// Do both readings have a term that may be said once?
+bool dgm_constraint_clashes(const dgm_constraint *c, int32_t state, const dgm_constraint *right, int32_t other);
 // Is a term unmet, and nothing of any pattern stands at the end of what was read? Then no words behind it complete one
 // that began before them.
 bool dgm_constraint_lacks(const dgm_constraint *c, int32_t state);
@@ -98,6 +113,8 @@ int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *token
 // What may follow at all (allow, ascending; NULL: anything) and what may not (deny, ascending).
 void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t **allow,
                            int *allow_count, const int32_t **deny, int *deny_count);
+// Tokens with which a term would be said too often, as the vocabulary spells it: at most `most`; returns their number.
+int dgm_constraint_spent(const dgm_constraint *c, int32_t state, int32_t *tokens, int most);
 // A number for such a list of allowed tokens, which means it and no other, always; 0 for NULL.
 uint64_t dgm_constraint_list_name(const dgm_constraint *c, const int32_t *allow);
 // Every token of the patterns, ascending, without doubles: they must be candidates.

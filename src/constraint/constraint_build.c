@@ -60,16 +60,26 @@ static bool is_last(const dgm_constraint *c, const dgm_pattern *p)
     return p->kind == (c->from_right ? DGM_PATTERN_PREFIX : DGM_PATTERN_SUFFIX);
 }
 
-static dgm_status add_end(dgm_constraint *c, int32_t at, const dgm_pattern *p, bool bounded,
-                          dgm_error *err)
+// slot: of a term, the bit that an occurrence sets.
+static dgm_status add_slot(dgm_constraint *c, int32_t at, const dgm_pattern *p, int slot, bool bounded,
+                           dgm_error *err)
 {
     for (int e = c->nodes[at].first_end; e >= 0; e = c->ends[e].next)
-        if (c->ends[e].kind == p->kind && c->ends[e].term == p->term) return DGM_OK;
+        if (c->ends[e].kind == p->kind && c->ends[e].term == slot) return DGM_OK;
     DGM_TRY(dgm_grow(&c->ends, &c->end_cap, c->end_count + 1, sizeof *c->ends, err));
-    c->ends[c->end_count] = (end){.kind = p->kind, .term = p->term, .bounded = bounded, .next = -1};
+    c->ends[c->end_count] = (end){.kind = p->kind, .term = slot, .owner = p->term, .bounded = bounded, .next = -1};
     int *last = &c->nodes[at].first_end; // in the order of the terms
     while (*last >= 0) last = &c->ends[*last].next;
     *last = (int)c->end_count++;
+    return DGM_OK;
+}
+
+static dgm_status add_end(dgm_constraint *c, int32_t at, const dgm_pattern *p, bool bounded,
+                          dgm_error *err)
+{
+    DGM_TRY(add_slot(c, at, p, p->term, bounded, err));
+    for (int i = 0; p->kind == DGM_PATTERN_TERM && i < c->more[p->term].count; i++)
+        DGM_TRY(add_slot(c, at, p, c->more[p->term].first + i, bounded, err));
     unsigned flag = ENDS_SUFFIX;
     if (p->kind == DGM_PATTERN_TERM) flag = bounded ? HAS_BOUNDED : HAS_OPEN;
     if (p->kind == DGM_PATTERN_FORBID) flag = bounded ? BANS_BOUNDED : BANS_OPEN;
@@ -190,6 +200,8 @@ static dgm_status add_pattern(dgm_constraint *c, const dgm_pattern *p, spelling 
 // order in `order` [node_count].
 static void link_nodes(dgm_constraint *c, int32_t *order)
 {
+    for (int root = ROOT; root <= BEGIN; root++)
+        for (int32_t k = c->nodes[root].child; k >= 0; k = c->nodes[k].sibling) c->begins[c->nodes[k].byte] = true;
     size_t head = 0, count = 0;
     order[count++] = ROOT;
     order[count++] = BEGIN;
@@ -219,9 +231,9 @@ typedef struct bans {
 static bool breaks(const dgm_constraint *c, int32_t at, int32_t token)
 {
     uint32_t mask = 0;
-    bool broken = false;
-    dgm_constraint_read(c, at, &mask, dgm_surface(c->surfaces, token), &broken);
-    return broken;
+    unsigned wrong = 0;
+    dgm_constraint_read(c, at, &mask, dgm_surface(c->surfaces, token), &wrong, NULL);
+    return wrong & FORBIDDEN;
 }
 
 static dgm_status ban_token(bans *b, int32_t at, int32_t token, dgm_error *err)
@@ -292,6 +304,90 @@ static dgm_status list_bans(dgm_constraint *c, const bans *b, const int32_t *ord
     return DGM_OK;
 }
 
+// ---- limits ------------------------------------------------------------------------------------
+
+// Bits for the occurrences that limits leave to terms beyond the one that each needs.
+static void count_slots(dgm_constraint *c, const dgm_pattern *patterns, int count)
+{
+    c->slots = c->terms;
+    for (int i = 0; i < count; i++) {
+        const dgm_pattern *p = &patterns[i];
+        if (p->kind != DGM_PATTERN_TERM || c->limited >> p->term & 1) continue;
+        if (p->most <= 0 || p->most > DGM_CONSTRAINT_BITS) continue;
+        c->limited |= (uint32_t)1 << p->term;
+        c->more[p->term] = (term_slots){c->slots, p->most - 1};
+        c->slots += p->most - 1;
+    }
+}
+
+// Terms whose text ends at a node, not at one of its fail links.
+static uint32_t terms_at(const dgm_constraint *c, int32_t node)
+{
+    uint32_t terms = 0;
+    for (int e = c->nodes[node].first_end; e >= 0; e = c->ends[e].next)
+        if (c->ends[e].kind == DGM_PATTERN_TERM) terms |= (uint32_t)1 << c->ends[e].owner;
+    return terms;
+}
+
+// The terms whose bits are set.
+static uint32_t owners_of(const dgm_constraint *c, uint32_t mask)
+{
+    uint32_t owners = mask & c->all;
+    for (int t = 0; t < c->terms; t++)
+        for (int i = 0; i < c->more[t].count; i++)
+            if (mask >> (c->more[t].first + i) & 1) owners |= (uint32_t)1 << t;
+    return owners;
+}
+
+// Terms that stand inside of a pattern's text, or in another of their own.
+static dgm_status find_inside(const dgm_constraint *c, const dgm_pattern *p, spelling *s, uint32_t *inside,
+                              dgm_error *err)
+{
+    uint32_t mask = 0, own = 0;
+    unsigned wrong = 0;
+    DGM_TRY(spell(c, p, s, err));
+    const size_t spaces = c->from_right ? s->text.size - s->last : s->first;
+    const dgm_text text = {(const char *)s->text.data + spaces, s->text.size - spaces};
+    const int32_t node = dgm_constraint_read(c, BEGIN, &mask, text, &wrong, inside);
+    mask = dgm_constraint_met(c, node, mask, inside);
+    const uint32_t ends = terms_at(c, node);
+    *inside |= owners_of(c, mask) & ~ends;
+    for (int bit = 0; bit < c->slots; bit++) // an occurrence sets one
+        if (mask >> bit & 1 && owners_of(c, (uint32_t)1 << bit) & ends) own++;
+    if (own > 1) *inside |= ends;
+    return DGM_OK;
+}
+
+static bool shares_text(const dgm_constraint *c, int term)
+{
+    for (size_t i = 0; i < c->node_count; i++) {
+        const uint32_t terms = terms_at(c, (int32_t)i);
+        if (terms >> term & 1 && terms & (terms - 1)) return true;
+    }
+    return false;
+}
+
+static dgm_status set_limits(dgm_constraint *c, const dgm_pattern *patterns, int count, spelling *s, dgm_error *err)
+{
+    uint32_t inside = 0;
+    if (!c->limited) return DGM_OK;
+    if (c->slots + c->node_bits > DGM_CONSTRAINT_BITS) {
+        c->limited = 0;
+        c->slots = c->terms;
+        return DGM_OK;
+    }
+    for (int i = 0; i < count; i++)
+        if (patterns[i].kind != DGM_PATTERN_FORBID) DGM_TRY(find_inside(c, &patterns[i], s, &inside, err));
+    c->limited &= ~inside;
+    for (int i = 0; i < count; i++) {
+        const dgm_pattern *p = &patterns[i];
+        if (p->kind == DGM_PATTERN_TERM && c->more[p->term].count == 0 && !shares_text(c, p->term))
+            c->once |= (uint32_t)1 << p->term;
+    }
+    c->once &= c->limited;
+    return DGM_OK;
+}
+
 // ---- the whole ---------------------------------------------------------------------------------
 
 static dgm_status add_tokens(dgm_constraint *c, const dgm_pattern *p, dgm_error *err)
@@ -333,13 +429,14 @@ static dgm_status add_all(dgm_constraint *c, const dgm_pattern *patterns, int co
 {
     for (int i = 0; i < count; i++) {
         const dgm_pattern *p = &patterns[i];
+        if (p->kind == DGM_PATTERN_SUFFIX && c->endless) continue;
         DGM_TRY(add_tokens(c, p, err));
         if (p->kind == DGM_PATTERN_SUFFIX && !c->end) DGM_TRY(keep_end(c, p, err));
         if (p->kind == DGM_PATTERN_SUFFIX && c->from_right) continue;
         DGM_TRY(add_pattern(c, p, s, err));
         DGM_TRY(count_subwords(c, p, err));
     }
-    c->end_alone = count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX;
+    c->end_alone = count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX && !c->endless;
     return DGM_OK;
 }
 
@@ -349,6 +446,7 @@ static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int coun
     int32_t made;
     DGM_TRY(new_node(c, -1, &made, err)); // ROOT
     DGM_TRY(new_node(c, -1, &made, err)); // BEGIN
+    count_slots(c, patterns, count);
     DGM_TRY(add_all(c, patterns, count, s, err));
     DGM_FAIL_IF(c->subword_count > DGM_CONSTRAINT_SUBWORDS || c->token_count > DGM_CONSTRAINT_SUBWORDS, err,
                 DGM_ERR_UNSUPPORTED, "more than %d subwords in the constraints of one sentence",
@@ -362,7 +460,7 @@ static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int coun
     int32_t *order = dgm_malloc(c->node_count * sizeof *order);
     if (!order) return dgm_no_memory(err);
     link_nodes(c, order);
-    dgm_status st = DGM_OK;
+    dgm_status st = set_limits(c, patterns, count, s, err);
     for (int i = 0; i < count && st == DGM_OK; i++)
         if (patterns[i].kind == DGM_PATTERN_FORBID) st = find_bans(c, &patterns[i], s, b, err);
     if (st == DGM_OK) st = list_bans(c, b, order, err);
@@ -370,8 +468,9 @@ static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int coun
     return st;
 }
 
+// endless: without its end, which somebody else sees to.
 static dgm_status compile(dgm_constraint **out, const dgm_surfaces *surfaces, const dgm_pattern *patterns,
-                          int count, int terms, bool from_right, dgm_error *err)
+                          int count, int terms, bool from_right, bool endless, dgm_error *err)
 {
     *out = NULL;
     DGM_FAIL_IF(terms > DGM_CONSTRAINT_BITS - 1, err, DGM_ERR_UNSUPPORTED,
@@ -381,10 +480,12 @@ static dgm_status compile(dgm_constraint **out, const dgm_surfaces *surfaces, co
     c->surfaces = surfaces;
     c->terms = terms;
     c->from_right = from_right;
+    c->endless = endless;
     c->subwords = dgm_calloc((size_t)terms + 1, sizeof *c->subwords);
+    c->more = dgm_calloc((size_t)terms + 1, sizeof *c->more);
     spelling s = {0};
     bans b = {0};
-    dgm_status st = c->subwords ? build(c, patterns, count, &s, &b, err) : dgm_no_memory(err);
+    dgm_status st = c->subwords && c->more ? build(c, patterns, count, &s, &b, err) : dgm_no_memory(err);
     spelling_free(&s);
     dgm_free(b.items);
     if (st != DGM_OK) dgm_constraint_free(&c);
@@ -395,7 +496,7 @@ static dgm_status compile(dgm_constraint **out, const dgm_surfaces *surfaces, co
 dgm_status dgm_constraint_compile(dgm_constraint **out, const dgm_surfaces *surfaces,
                                   const dgm_pattern *patterns, int count, int terms, dgm_error *err)
 {
-    return compile(out, surfaces, patterns, count, terms, false, err);
+    return compile(out, surfaces, patterns, count, terms, false, false, err);
 }
 
 // Patterns with their tokens turned round, in one block.
@@ -419,22 +520,8 @@ dgm_status dgm_constraint_compile_right(dgm_constraint **out, const dgm_surfaces
     *out = NULL;
     dgm_pattern *turned = turn(patterns, count);
     if (!turned) return dgm_no_memory(err);
-    const dgm_status st = compile(out, surfaces, turned, count, terms, true, err);
+    const dgm_status st = compile(out, surfaces, turned, count, terms, true, false, err);
     dgm_free(turned);
-    return st;
-}
-
-// Without its suffix, in a copy.
-static dgm_status compile_rest(dgm_constraint **out, const dgm_surfaces *surfaces, const dgm_pattern *patterns,
-                               int count, int terms, dgm_error *err)
-{
-    int kept = 0;
-    dgm_pattern *rest = dgm_malloc((size_t)(count + 1) * sizeof *rest);
-    if (!rest) return dgm_no_memory(err);
-    for (int i = 0; i < count; i++)
-        if (patterns[i].kind != DGM_PATTERN_SUFFIX) rest[kept++] = patterns[i];
-    const dgm_status st = compile(out, surfaces, rest, kept, terms, false, err);
-    dgm_free(rest);
     return st;
 }
 
@@ -443,8 +530,8 @@ dgm_status dgm_constraint_compile_both(dgm_constraint **left, dgm_constraint **r
 {
     *right = NULL;
     if (count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX)
-        return compile(left, surfaces, patterns, count, terms, false, err);
-    DGM_TRY(compile_rest(left, surfaces, patterns, count, terms, err));
+        return compile(left, surfaces, patterns, count, terms, false, false, err);
+    DGM_TRY(compile(left, surfaces, patterns, count, terms, false, true, err));
     const dgm_status st = dgm_constraint_compile_right(right, surfaces, patterns, count, terms, err);
     if (st != DGM_OK) dgm_constraint_free(left);
     return st;
@@ -456,6 +543,7 @@ void dgm_constraint_free(dgm_constraint **at)
     dgm_constraint *c = *at;
     *at = NULL;
     dgm_free(c->subwords);
+    dgm_free(c->more);
     dgm_free(c->end);
     dgm_free(c->nodes);
     dgm_free(c->ends);

@@ -29,7 +29,8 @@ typedef struct trie_node {
 // A pattern that ends at a node.
 typedef struct end {
     dgm_pattern_kind kind;
-    int term;
+    int term;     // its bit in a state
+    int owner;    // the term; another one where this is an occurrence more than the one it needs
     bool bounded; // only where a word ends
     int next;
 } end;
@@ -50,16 +51,26 @@ typedef struct first_subword {
     int subword, count;
 } first_subword;
 
+// Bits of the occurrences of a term that its limit leaves beyond the one that it needs.
+typedef struct term_slots {
+    int first, count;
+} term_slots;
+
 struct dgm_constraint {
     const dgm_surfaces *surfaces;
     int terms, node_bits;
     uint32_t all; // bits of all terms
-    bool from_right;
+    int slots;    // bits that are used: of terms, then of occurrences that limits leave to them beyond one
+    uint32_t limited, once; // terms that are limited; that are to one occurrence, of a text that no other term has
+    bool loose; // limits do not count
+    bool from_right, endless; // endless: an end is demanded, but not of this automaton
     int suffix_subwords; // of what is read last: a suffix, or from the right a prefix
     int32_t *end; // [end_subwords] of a suffix, the last one first; NULL: there is none
     int end_subwords;
     bool end_alone;
     int *subwords; // [terms] of the shortest pattern
+    term_slots *more; // [terms] of limited ones
+    bool begins[256]; // bytes with which a pattern may begin
     trie_node *nodes;
     end *ends;
     stage *stages;
@@ -71,8 +82,14 @@ struct dgm_constraint {
 };
 
 int32_t dgm_constraint_go(const dgm_constraint *c, int32_t node, uint8_t byte);
-// Reads text from a node; mask collects terms, *broken is set by a forbidden text.
-int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mask, dgm_text text,
-                            bool *broken);
+// What is wrong with a text.
+enum { FORBIDDEN = 1, TOO_OFTEN = 2 };
+
+// Reads text from a node; mask collects terms, *wrong what is wrong with it. over: NULL, or what collects the terms
+// that are said too often.
+int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mask, dgm_text text, unsigned *wrong,
+                            uint32_t *over);
+// Terms met at a node if the word ended there, and those said too often with them.
+uint32_t dgm_constraint_met(const dgm_constraint *c, int32_t node, uint32_t mask, uint32_t *over);
 
 #endif

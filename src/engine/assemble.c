@@ -37,23 +37,6 @@ void dgm_scratch_free(dgm_scratch *s)
 
 // ---- from a search -----------------------------------------------------------------------------
 
-bool dgm_piece_meets(const dgm_piece_state *piece, const dgm_hypothesis *h)
-{
-    if (piece->constraint_right && !dgm_constraint_meets(piece->constraint_right, h->tokens, h->count)) return false;
-    return dgm_constraint_meets(piece->constraint, h->tokens, h->count);
-}
-
-void dgm_piece_exchange(dgm_piece_state *piece)
-{
-    const dgm_piece_source now = {piece->ids_at, piece->spans_at, piece->count, piece->text_count};
-    piece->ids_at = piece->with_terms.ids_at;
-    piece->spans_at = piece->with_terms.spans_at;
-    piece->count = piece->with_terms.count;
-    piece->text_count = piece->with_terms.text_count;
-    piece->with_terms = now;
-    piece->as_written = false;
-}
-
 // The text token with the largest weight, first one first; -1 without any.
 static int32_t best_source(const float *weights, const dgm_piece_state *piece)
 {

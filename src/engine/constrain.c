@@ -11,7 +11,7 @@
 // the rest counts. Lines without demands leave here at once and are decoded as ever.
 //
 // A term that the model does not say by itself also stands in what it reads, in place of its source words
-// (dgm_demander_switch, while the line is encoded): a model that never sees them cannot translate them otherwise.
+// (vocabulary.c): a model that never sees them cannot translate them otherwise.
 #include <regex.h>
 #include <string.h>
 
@@ -83,6 +83,7 @@ void dgm_demander_free(dgm_demander *d)
     dgm_free(d->starts);
     dgm_free(d->places);
     dgm_tokens_free(&d->words);
+    dgm_tokens_free(&d->around);
 }
 
 // One more sentence for the line's notice. What is too long of a text is left out.
@@ -114,6 +115,7 @@ dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_inpu
     d->active = t->terms || t->keep || input->constraints_size ||
                 (d->from_right && (input->prefix_size || input->prefix_token_count));
     d->prefix = (dgm_text){input->prefix, input->prefix ? input->prefix_size : 0};
+    d->token_prefix = input->prefix_token_count > 0;
     if (!input->constraints || !input->constraints_size) return DGM_OK;
     dgm_error why;
     d->clean.size = 0;
@@ -164,7 +166,7 @@ static bool is_never(const dgm_translator *t, int32_t id)
 }
 
 // The tokens of a text in d->tokens; false in *fits unless they spell it exactly.
-static dgm_status spell_by(dgm_demander *d, const dgm_vocab *v, dgm_text text, bool *fits, dgm_error *err)
+dgm_status dgm_demander_spell_by(dgm_demander *d, const dgm_vocab *v, dgm_text text, bool *fits, dgm_error *err)
 {
     *fits = false;
     DGM_TRY(dgm_vocab_encode(v, text, &d->tokens, err));
@@ -179,9 +181,9 @@ static dgm_status spell_by(dgm_demander *d, const dgm_vocab *v, dgm_text text, b
     return DGM_OK;
 }
 
-static dgm_status spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *err)
+dgm_status dgm_demander_spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *err)
 {
-    DGM_TRY(spell_by(d, d->t->target, text, fits, err));
+    DGM_TRY(dgm_demander_spell_by(d, d->t->target, text, fits, err));
     for (size_t i = 0; i < d->tokens.count && *fits; i++) *fits = !is_never(d->t, d->tokens.ids[i]);
     return DGM_OK;
 }
@@ -189,7 +191,7 @@ static dgm_status spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *e
 // An end that begins outside of words stands behind the word before it without a space.
 static dgm_status spell_end(dgm_demander *d, dgm_text text, bool *fits, dgm_error *err)
 {
-    DGM_TRY(spell(d, text, fits, err));
+    DGM_TRY(dgm_demander_spell(d, text, fits, err));
     if (!*fits || dgm_text_begins_in_word(text) || dgm_vocab_get_kind(d->t->target) == DGM_VOCAB_WORDS)
         return DGM_OK;
     dgm_writer glued = {0};
@@ -213,7 +215,7 @@ static dgm_status spell_end(dgm_demander *d, dgm_text text, bool *fits, dgm_erro
 }
 
 // Adds a pattern of d->tokens. Its tokens lie in d->ids, which moves: an offset until compiled.
-static dgm_status add_pattern(dgm_demander *d, dgm_pattern_kind kind, int term, bool open, dgm_error *err)
+static dgm_status add_pattern(dgm_demander *d, dgm_pattern_kind kind, int term, bool open, int most, dgm_error *err)
 {
     const size_t n = d->tokens.count;
     DGM_TRY(dgm_grow(&d->patterns, &d->pattern_cap, d->pattern_count + 1, sizeof *d->patterns, err));
@@ -222,19 +224,19 @@ static dgm_status add_pattern(dgm_demander *d, dgm_pattern_kind kind, int term, 
     memcpy(d->ids + d->id_count, d->tokens.ids, n * sizeof *d->ids);
     d->starts[d->pattern_count] = d->id_count;
     d->patterns[d->pattern_count++] =
-        (dgm_pattern){.kind = kind, .term = term, .count = (int)n, .open = open};
+        (dgm_pattern){.kind = kind, .term = term, .count = (int)n, .open = open, .most = most};
     d->id_count += n;
     return DGM_OK;
 }
 
-static dgm_text variant(const dgm_demander *d, const dgm_want *w, size_t i)
+dgm_text dgm_want_variant(const dgm_demander *d, const dgm_want *w, size_t i)
 {
     if (w->entry >= 0) return dgm_glossary_variant(d->glossary, w->entry, i);
     if (w->count == 0) return w->text;
     return dgm_demands_text(&d->demands, d->demands.variants[w->first + i]);
 }
 
-static size_t variant_count(const dgm_demander *d, const dgm_want *w)
+size_t dgm_want_variants(const dgm_demander *d, const dgm_want *w)
 {
     if (w->entry >= 0) return dgm_glossary_variant_count(d->glossary, w->entry);
     return w->count ? w->count : 1;
@@ -247,26 +249,26 @@ static dgm_status add_beginning(dgm_demander *d, const int32_t *ids, int count, 
     d->tokens.count = (size_t)count;
     DGM_TRY(dgm_grow(&d->tokens.ids, &d->tokens.ids_cap, d->tokens.count, sizeof *d->tokens.ids, err));
     memcpy(d->tokens.ids, ids, (size_t)count * sizeof *ids);
-    return add_pattern(d, DGM_PATTERN_PREFIX, 0, true, err);
+    return add_pattern(d, DGM_PATTERN_PREFIX, 0, true, 0, err);
 }
 
 // The texts of one demand as patterns of a term, as many as can be spelled.
 static dgm_status add_want(dgm_demander *d, dgm_want *w, int *terms, dgm_error *err)
 {
     bool any = false;
-    for (size_t i = 0; i < variant_count(d, w); i++) {
+    for (size_t i = 0; i < dgm_want_variants(d, w); i++) {
         bool fits;
         if (w->kind == DGM_PATTERN_SUFFIX)
-            DGM_TRY(spell_end(d, variant(d, w, i), &fits, err));
+            DGM_TRY(spell_end(d, dgm_want_variant(d, w, i), &fits, err));
         else
-            DGM_TRY(spell(d, variant(d, w, i), &fits, err));
+            DGM_TRY(dgm_demander_spell(d, dgm_want_variant(d, w, i), &fits, err));
         if (!fits) continue;
-        DGM_TRY(add_pattern(d, w->kind, *terms, w->open, err));
+        DGM_TRY(add_pattern(d, w->kind, *terms, w->open, w->most, err));
         any = true;
     }
     if (w->kind == DGM_PATTERN_TERM && any) ++*terms;
     if (!any && w->kind != DGM_PATTERN_FORBID && !w->reported) {
-        const dgm_text text = variant(d, w, 0);
+        const dgm_text text = dgm_want_variant(d, w, 0);
         NOTICE(d, "the vocabulary cannot spell '%.*s'", shown(text), text.data);
         w->reported = true;
     }
@@ -329,22 +331,24 @@ static dgm_status want_demands(dgm_demander *d, const dgm_line_state *line, size
     const size_t last = line->pieces.count - 1;
     for (size_t i = 0; i < d->demands.count; i++) {
         const dgm_demand *x = &d->demands.items[i];
+        const dgm_text source = dgm_demands_text(&d->demands, x->source);
         dgm_want w = {.entry = -1, .first = x->first, .count = x->count};
         size_t at = 0;
         bool here = index == 0; // forced words without a source: the line's first piece
         if (x->kind == DGM_DEMAND_BEGIN) continue;
         if (x->kind == DGM_DEMAND_FORBID) w.kind = DGM_PATTERN_FORBID, here = true;
         if (x->kind == DGM_DEMAND_END) w.kind = DGM_PATTERN_SUFFIX, here = index == last;
-        if (x->source.size) here = dgm_term_find(text, dgm_demands_text(&d->demands, x->source), &at);
+        if (source.size) here = dgm_term_find(text, source, &at);
         if (x->kind == DGM_DEMAND_TERM && index == last && held_by_end(d, x)) continue;
         for (size_t k = 0; k < x->count && here && x->kind == DGM_DEMAND_TERM; k++)
-            here = !held_by_beginning(d, index, variant(d, &w, k));
+            here = !held_by_beginning(d, index, dgm_want_variant(d, &w, k));
+        if (here && source.size) DGM_TRY(dgm_want_limit(d, text, source, &w, err));
         if (here) DGM_TRY(want(d, &w, err));
     }
     return DGM_OK;
 }
 
-static bool demanded(const dgm_demander *d, dgm_text source)
+bool dgm_demander_names(const dgm_demander *d, dgm_text source)
 {
     for (size_t i = 0; i < d->demands.count; i++)
         if (dgm_text_equal(dgm_demands_text(&d->demands, d->demands.items[i].source), source))
@@ -357,100 +361,20 @@ static dgm_status want_glossary(dgm_demander *d, size_t index, dgm_text text, dg
     dgm_glossary_hit hit = {0};
     const size_t before = d->want_count;
     while (dgm_glossary_find(d->glossary, text, &hit)) {
-        bool known = demanded(d, dgm_glossary_source(d->glossary, hit.entry));
+        bool known = dgm_demander_names(d, dgm_glossary_source(d->glossary, hit.entry));
         for (size_t i = before; i < d->want_count && !known; i++)
             known = d->wants[i].entry == hit.entry;
-        const dgm_want w = {.entry = hit.entry};
-        for (size_t i = 0; i < variant_count(d, &w) && !known; i++)
-            known = held_by_beginning(d, index, variant(d, &w, i));
-        if (!known) DGM_TRY(want(d, &w, err));
+        dgm_want w = {.entry = hit.entry};
+        for (size_t i = 0; i < dgm_want_variants(d, &w) && !known; i++)
+            known = held_by_beginning(d, index, dgm_want_variant(d, &w, i));
+        if (known) continue;
+        DGM_TRY(dgm_want_limit(d, text, dgm_glossary_source(d->glossary, hit.entry), &w, err));
+        DGM_TRY(want(d, &w, err));
     }
     return DGM_OK;
 }
 
-// ---- terms in the source -------------------------------------------------------------------------
-
-// Does the model say one of a term's variants by itself, as far as its shortlist knows?
-static dgm_status is_usual(dgm_demander *d, dgm_text words, const dgm_want *w, bool *usual, dgm_error *err)
-{
-    dgm_translator *mine = (dgm_translator *)(uintptr_t)d->t; // the lock is not part of the value
-    *usual = false;
-    DGM_TRY(dgm_vocab_encode(d->t->source, words, &d->words, err));
-    for (size_t i = 0; i < variant_count(d, w) && !*usual; i++) {
-        bool fits;
-        dgm_status st = spell(d, variant(d, w, i), &fits, err);
-        if (st != DGM_OK || !fits) return st;
-        pthread_mutex_lock(&mine->lock);
-        if (!mine->usual) st = dgm_usual_open(&mine->usual, d->t->members[0].file, err);
-        if (st == DGM_OK) {
-            *usual = dgm_usual_becomes(mine->usual, &d->words, &d->tokens);
-            d->unlisted = !dgm_usual_known(mine->usual);
-        }
-        pthread_mutex_unlock(&mine->lock);
-        DGM_TRY(st);
-    }
-    return DGM_OK;
-}
-
-// A term's first variant that both vocabularies spell, in the place of its source words. Overlapping ones give way
-// to those before them.
-static dgm_status add_place(dgm_demander *d, dgm_text text, size_t begin, size_t end, const dgm_want *w, dgm_error *err)
-{
-    size_t at = d->place_count, i = 0;
-    bool fits = false, usual;
-    for (; i < variant_count(d, w) && !fits; i++) {
-        DGM_TRY(spell(d, variant(d, w, i), &fits, err));
-        if (fits) DGM_TRY(spell_by(d, d->t->source, variant(d, w, i), &fits, err));
-    }
-    if (!fits) return DGM_OK;
-    for (size_t k = 0; k < d->place_count; k++)
-        if (begin < d->places[k].end && end > d->places[k].begin) return DGM_OK;
-    DGM_TRY(dgm_grow(&d->places, &d->place_cap, d->place_count + 1, sizeof *d->places, err));
-    for (; at > 0 && d->places[at - 1].begin > begin; at--) d->places[at] = d->places[at - 1];
-    d->places[at] = (dgm_term_place){begin, end, variant(d, w, i - 1)};
-    d->place_count++;
-    DGM_TRY(is_usual(d, (dgm_text){text.data + begin, end - begin}, w, &usual, err));
-    d->unusual = d->unusual || !usual;
-    return DGM_OK;
-}
-
-static dgm_status find_places(dgm_demander *d, dgm_text text, dgm_error *err)
-{
-    d->place_count = 0;
-    d->unusual = false;
-    for (size_t i = 0; i < d->demands.count; i++) {
-        const dgm_demand *x = &d->demands.items[i];
-        const dgm_want w = {.entry = -1, .first = x->first, .count = x->count};
-        const dgm_text source = dgm_demands_text(&d->demands, x->source);
-        if (x->kind != DGM_DEMAND_TERM || source.size == 0) continue;
-        for (size_t at = 0, size; dgm_term_find(text, source, &at); at += size) {
-            size = dgm_term_at(text, at, source);
-            DGM_TRY(add_place(d, text, at, at + size, &w, err));
-        }
-    }
-    dgm_glossary_hit hit = {0};
-    while (d->glossary && dgm_glossary_find(d->glossary, text, &hit)) {
-        const dgm_want w = {.entry = hit.entry};
-        if (!demanded(d, dgm_glossary_source(d->glossary, hit.entry)))
-            DGM_TRY(add_place(d, text, hit.begin, hit.end, &w, err));
-    }
-    return DGM_OK;
-}
-
-dgm_status dgm_demander_switch(dgm_demander *d, dgm_text written, dgm_text part, dgm_spliced *out, bool *switched,
-                               dgm_error *err)
-{
-    *switched = false;
-    if (!d->active || (!d->glossary && d->demands.count == 0)) return DGM_OK;
-    DGM_TRY(find_places(d, written, err));
-    dgm_spliced_clear(out);
-    for (size_t i = 0; i < d->place_count; i++) {
-        const dgm_term_place *x = &d->places[i];
-        DGM_TRY(dgm_splice_add(out, part, x->begin, x->end, x->with, err));
-    }
-    *switched = d->place_count > 0;
-    return *switched ? dgm_splice_end(out, part, err) : DGM_OK;
-}
+// ---- kept text ---------------------------------------------------------------------------------
 
 // A match inside a word: the word's beginning belongs to it, its rest may differ.
 static dgm_status want_kept(dgm_demander *d, dgm_text text, dgm_error *err)
@@ -501,7 +425,7 @@ static bool drop_want(dgm_demander *d)
 {
     for (size_t i = d->want_count; i-- > 0;) {
         if (d->wants[i].kind == DGM_PATTERN_FORBID) continue;
-        const dgm_text text = variant(d, &d->wants[i], 0);
+        const dgm_text text = dgm_want_variant(d, &d->wants[i], 0);
         NOTICE(d, "too many constraints in one sentence: '%.*s' is left out", shown(text), text.data);
         memmove(&d->wants[i], &d->wants[i + 1], (d->want_count - i - 1) * sizeof *d->wants);
         d->want_count--;
@@ -560,6 +484,14 @@ static void report_absent(dgm_demander *d, const dgm_line_state *line)
     }
 }
 
+// A beam of one cannot take a term back that it has said in the wrong place, so it is not forced at first.
+static void begin_attempts(dgm_piece_state *piece, int beam)
+{
+    if (!piece->constraint) return;
+    piece->unforced = beam == 1 && piece->with_terms.count > 0;
+    if (beam > 1 && dgm_constraint_limited(piece->constraint)) dgm_piece_loosen(piece, true);
+}
+
 dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces, const int32_t *tokens,
                             dgm_error *err)
 {
@@ -573,6 +505,7 @@ dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_sta
             dgm_piece_exchange(&pieces[i]);
         else
             pieces[i].as_written = pieces[i].constraint != NULL;
+        begin_attempts(&pieces[i], d->t->config.beam);
         pieces[i].glance = pieces[i].as_written && d->unlisted && d->t->config.beam > 1;
     }
     if (d->notice.size == 0 && !d->notice.failed) return DGM_OK;
@@ -582,4 +515,49 @@ dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_sta
     if (!line->notice) return dgm_no_memory(err);
     line->flags |= DGM_LINE_UNMET;
     return DGM_OK;
+}
+
+// ---- translations of a piece -------------------------------------------------------------------
+
+static bool meets(const dgm_piece_state *piece, const dgm_hypothesis *h, bool limits)
+{
+    const dgm_constraint *right = piece->constraint_right;
+    if (right && !dgm_constraint_meets(right, h->tokens, h->count, limits)) return false;
+    return dgm_constraint_meets(piece->constraint, h->tokens, h->count, limits);
+}
+
+bool dgm_piece_meets(const dgm_piece_state *piece, const dgm_hypothesis *h)
+{
+    return meets(piece, h, false);
+}
+
+bool dgm_piece_within(const dgm_piece_state *piece, const dgm_search_result *r)
+{
+    for (int k = 0; k < r->count; k++)
+        if (!meets(piece, &r->hypotheses[k], true)) return false;
+    return true;
+}
+
+void dgm_piece_loosen(dgm_piece_state *piece, bool loose)
+{
+    piece->loose = loose;
+    dgm_constraint_loosen(piece->constraint, loose);
+    if (piece->constraint_right) dgm_constraint_loosen(piece->constraint_right, loose);
+}
+
+void dgm_piece_lift(dgm_piece_state *piece, const int32_t *tokens, int count)
+{
+    dgm_constraint_lift(piece->constraint, tokens, count);
+    if (piece->constraint_right) dgm_constraint_lift(piece->constraint_right, tokens, count);
+}
+
+void dgm_piece_exchange(dgm_piece_state *piece)
+{
+    const dgm_piece_source now = {piece->ids_at, piece->spans_at, piece->count, piece->text_count};
+    piece->ids_at = piece->with_terms.ids_at;
+    piece->spans_at = piece->with_terms.spans_at;
+    piece->count = piece->with_terms.count;
+    piece->text_count = piece->with_terms.text_count;
+    piece->with_terms = now;
+    piece->as_written = false;
 }

@@ -16,6 +16,7 @@ typedef struct dgm_want {
     size_t first, count; // of the demands' variants; count 0: `text`
     dgm_text text;
     bool open;     // a word may go on behind it
+    int most;      // how often it may be said; 0: any number
     bool reported; // in the notice
 } dgm_want;
 
@@ -34,6 +35,7 @@ typedef struct dgm_demander {
     bool from_both;  // or pairs from both ends
     bool inside_lattice; // of the line: it says what a translation may hold, whatever the model reads
     dgm_text prefix; // of the line
+    bool token_prefix; // it is given as tokens
     dgm_demands demands;
     dgm_writer clean, decoded, notice;
     dgm_tokens tokens;
@@ -49,6 +51,7 @@ typedef struct dgm_demander {
     bool unusual; // the model never says one of them by itself
     bool unlisted; // nobody knows, as it has no shortlist
     dgm_tokens words; // of the source of a term
+    dgm_tokens around; // of the text at hand, as the model reads it without terms
 } dgm_demander;
 
 // vocabulary.c: what source tokens usually become, as the model's shortlist knows it. Guarded by the translator's lock.
@@ -58,6 +61,15 @@ bool dgm_usual_known(const struct dgm_usual *u); // has the model a shortlist?
 // Is every target token among those that the source tokens become? Where nothing is known, yes.
 bool dgm_usual_becomes(const struct dgm_usual *u, const dgm_tokens *source, const dgm_tokens *target);
 
+// constrain.c: the tokens of a text in d->tokens; *fits: the vocabulary spells it exactly, and models say all of them.
+dgm_status dgm_demander_spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *err);
+dgm_status dgm_demander_spell_by(dgm_demander *d, const dgm_vocab *v, dgm_text text, bool *fits, dgm_error *err);
+dgm_text dgm_want_variant(const dgm_demander *d, const dgm_want *w, size_t i);
+size_t dgm_want_variants(const dgm_demander *d, const dgm_want *w);
+bool dgm_demander_names(const dgm_demander *d, dgm_text source); // do the line's demands have a term for it?
+// vocabulary.c: sets w->most, of a term with a source.
+dgm_status dgm_want_limit(dgm_demander *d, dgm_text text, dgm_text source, dgm_want *w, dgm_error *err);
+
 void dgm_demander_free(dgm_demander *d);
 // Before the line is cut: reads its demands; a demanded beginning becomes the input's prefix,
 // borrowed from d until the next line.
@@ -65,9 +77,9 @@ dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_inpu
                               uint32_t *flags, dgm_error *err);
 // Its direction is known (other: it is not the translator's): whose glossaries it has.
 dgm_status dgm_demander_direct(dgm_demander *d, const int direction[2], bool other, dgm_error *err);
-// When a part of it is encoded (`written` as in the line, `part` in the case that the model sees, of the same
-// length): the part with terms in place of their source words; *switched: it has some. A term that either vocabulary
-// cannot spell stays away.
+// vocabulary.c. When a part of it is encoded (`written` as in the line, `part` in the case that the model sees, of the
+// same length): the part with terms in place of their source words; *switched: it has some. A term that either
+// vocabulary cannot spell stays away.
 dgm_status dgm_demander_switch(dgm_demander *d, dgm_text written, dgm_text part, dgm_spliced *out, bool *switched,
                                dgm_error *err);
 // Afterwards: automata of its pieces, and what is to be said about it. tokens: of the job. A beginning that the model

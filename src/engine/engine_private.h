@@ -313,6 +313,10 @@ struct dgm_piece_state {
     dgm_piece_source with_terms;
     bool as_written; // the first of both
     bool unusual;    // it is left out: the model never says one of the terms
+    // What says a term too often that way is decoded without constraints, too, as a model mostly says what it reads
+    // where it belongs; and then with limits, unless that has its terms as often as it should. A beam of one begins
+    // with the second.
+    bool loose, unforced; // the first and the second of these attempts
     bool glance;     // before it, half of the beam is to show whether it is worth the time
     bool copied;                // it passes through: nothing is decoded
     bool raised, titled;        // its translation will be in capitals, in Title Case
@@ -494,8 +498,13 @@ int dgm_runaway_settled(const int32_t *tokens, int count);
 dgm_status dgm_lattice_line(const dgm_translator *t, const dgm_lattice_text *given, dgm_line_state *line,
                             const int32_t *tokens, dgm_piece_state *piece, dgm_error *err);
 
-// Does a hypothesis have all that the piece's constraint asks for?
+// constrain.c: does a hypothesis have all that the piece's constraint asks for?
 bool dgm_piece_meets(const dgm_piece_state *piece, const dgm_hypothesis *h);
+// Have all hypotheses what it asks for, and no term too often?
+bool dgm_piece_within(const dgm_piece_state *piece, const dgm_search_result *r);
+void dgm_piece_loosen(dgm_piece_state *piece, bool loose); // limits of terms do not count in the next search; or do
+// What these tokens say too often may be said so by the piece's translation; NULL: everything may.
+void dgm_piece_lift(dgm_piece_state *piece, const int32_t *tokens, int count);
 // Changes between the piece as it is written and with terms in the source.
 void dgm_piece_exchange(dgm_piece_state *piece);
 // Copies what a search found; of a piece as it is written only what meets its constraint, and the first.

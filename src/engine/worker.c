@@ -181,6 +181,20 @@ static void say_shared(dgm_worker *w)
     }
 }
 
+// Of a piece with terms in the source: does it need another of its attempts (dgm_piece_state)?
+static bool try_again(dgm_piece_state *piece, const dgm_search_result *r)
+{
+    const bool found = r->hypotheses[0].sum > -INFINITY;
+    if (piece->unforced) {
+        piece->unforced = false;
+        return !found || !dgm_piece_within(piece, r);
+    }
+    if (!piece->loose || !found || dgm_piece_within(piece, r)) return false;
+    dgm_piece_loosen(piece, false);
+    piece->unforced = piece->with_terms.count > 0;
+    return true;
+}
+
 static void on_result(void *cookie, const dgm_search_result *r)
 {
     dgm_worker *w = cookie;
@@ -193,12 +207,22 @@ static void on_result(void *cookie, const dgm_search_result *r)
         return;
     }
     if (piece->as_written && !piece->late && !dgm_piece_meets(piece, best)) {
+        dgm_piece_lift(piece, best->tokens, best->count);
         dgm_piece_exchange(piece); // it lacks a term: once more with the terms in the source
         put_back(w, piece);
         return;
     }
     if (piece->as_written && piece->glance && !piece->late) {
         piece->glance = false; // the model says them: now in earnest
+        put_back(w, piece);
+        return;
+    }
+    if (!piece->as_written && !piece->late && !piece->relaxed && try_again(piece, r)) {
+        put_back(w, piece);
+        return;
+    }
+    if (piece->constraint && !piece->loose && dgm_constraint_limited(piece->constraint) && !(best->sum > -INFINITY)) {
+        dgm_piece_lift(piece, NULL, 0); // nothing has every term as often as it may: once more without that
         put_back(w, piece);
         return;
     }
@@ -236,8 +260,8 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .clusters = piece->line->clusters,
         .lmbr = piece->line->lmbr,
         .walk = piece->line->walk,
-        .constraint = piece->relaxed || piece->as_written ? NULL : piece->constraint,
-        .constraint_right = piece->relaxed || piece->as_written ? NULL : piece->constraint_right,
+        .constraint = piece->relaxed || piece->as_written || piece->unforced ? NULL : piece->constraint,
+        .constraint_right = piece->relaxed || piece->as_written || piece->unforced ? NULL : piece->constraint_right,
         .width = piece->as_written && piece->glance ? job->translator->config.beam / 2 : 0,
         .settle = job->streamed ? job->watch.settle : 0,
         .id = (uint64_t)(uintptr_t)piece,

@@ -53,7 +53,7 @@ void dgm_banks_lay_out(dgm_carve *c, dgm_search *s)
     const size_t each = s->vectors > 1 ? (size_t)dgm_pair_most(s) : (size_t)(s->k + DGM_OFFERS + 1);
     dgm_banks *b = &s->banks;
     // Before ours a row's list has two tokens at most, or those of its history.
-    b->deny_room = DGM_BANK_DENY + 1 + (s->config.no_repeat > 0 ? s->config.max_length + 2 : 2);
+    b->deny_room = DGM_BANK_DENY + DGM_OFFERS + 1 + (s->config.no_repeat > 0 ? s->config.max_length + 2 : 2);
     b->offers = DGM_CARVE(c, int32_t, rows);
     b->watch = DGM_CARVE(c, int32_t, vectors * (1 + DGM_OFFERS));
     b->watch_score = DGM_CARVE(c, float, vectors *(1 + DGM_OFFERS));
@@ -121,11 +121,16 @@ void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
     dgm_constraint_limits(p->constraint, state, &t->allow, &t->allow_count, &deny, &denied);
     t->allow_name = dgm_constraint_list_name(p->constraint, t->allow);
     const bool closed = !dgm_constraint_may_end(p->constraint, state);
-    if (denied == 0 && !closed) return;
+    // Where every token is a candidate, those that say a term too often are left out later, and only they.
+    int32_t spent[DGM_OFFERS];
+    const bool narrow = s->k < s->info[0]->target_vocab && !s->pairs;
+    const int spents = narrow ? dgm_constraint_spent(p->constraint, state, spent, DGM_OFFERS) : 0;
+    if (denied == 0 && spents == 0 && !closed) return;
     int32_t *list = s->banks.deny + (size_t)row * (size_t)s->banks.deny_room;
     int count = t->deny_count;
     if (count > 0) memcpy(list, t->deny, (size_t)count * sizeof *list);
     for (int i = 0; i < denied && i < DGM_BANK_DENY; i++) count = dgm_insert_id(list, count, deny[i]);
+    for (int i = 0; i < spents; i++) count = dgm_insert_id(list, count, spent[i]);
     if (closed) count = dgm_insert_id(list, count, s->eos);
     t->deny = list;
     t->deny_count = count;

@@ -187,6 +187,8 @@ static void say_left(const ground *g, word *l)
     if (!g->both && !l->forced) l->may = !repeats(g->left, g->lefts + 1, g->s->config.no_repeat);
     if (p->lmbr) l->add += earns(g, &l->lmbr, l->token);
     if (p->constraint) l->state = dgm_constraint_advance(p->constraint, g->state, l->token, &broken);
+    if (p->constraint_right)
+        broken |= dgm_constraint_clashes(p->constraint, l->state, p->constraint_right, g->state_right);
     if (p->walk && !dgm_pair_follow(p->walk, &l->node, l->token, &l->add)) broken = true;
     l->may &= !broken;
 }
@@ -204,6 +206,7 @@ static void say_right(const ground *g, word *r)
     if (p->constraint_right) {
         r->state = dgm_constraint_advance(p->constraint_right, g->state_right, r->token, &broken);
         r->met = dgm_constraint_join(p->constraint, 0, p->constraint_right, r->state);
+        broken |= dgm_constraint_clashes(p->constraint, g->state, p->constraint_right, r->state);
     }
     r->may = !broken;
 }
@@ -416,6 +419,7 @@ static bool judge_apart(const table *t, const word *l, const word *r, dgm_candid
     *add += punishment(g, r->said || (punishes(g) && l->token == r->token));
     *add += r->add;
     if (!p->constraint) return true;
+    if (dgm_constraint_clashes(p->constraint, l->state, p->constraint_right, r->state)) return false;
     c->state = l->state | r->met;
     c->state_right = r->state;
     return true;
@@ -474,5 +478,5 @@ bool dgm_pair_complete(const dgm_search *s, const dgm_active *p, int hypo)
     const int count = close_words(&g, &nothing, whole);
     if (p->walk) return dgm_walk_sentence(p->walk, whole, count, s->eos, NULL) > -INFINITY;
     if (!g.both) return dgm_constraint_may_end(p->constraint, g.state);
-    return dgm_constraint_meets(p->constraint, whole, count);
+    return dgm_constraint_meets(p->constraint, whole, count, true);
 }

@@ -70,8 +70,19 @@ static void follow(const dgm_constraint *c, const uint8_t *data, size_t size)
     for (int i = 1; i < count; i++) require(all[i - 1] < all[i]);
     require(!dgm_constraint_end_alone(c) || (end && ends > 0));
     for (int i = 0; i < dgm_constraint_subwords(c); i++) (void)dgm_constraint_subword_first(c, i);
-    if (!dgm_constraint_forces(c) && size == 0) require(dgm_constraint_meets(c, all, 0));
-    else (void)dgm_constraint_meets(c, all, count);
+    if (!dgm_constraint_forces(c) && size == 0) require(dgm_constraint_meets(c, all, 0, true));
+    else require(!dgm_constraint_meets(c, all, count, true) || dgm_constraint_meets(c, all, count, false));
+    int32_t spent[8];
+    require(dgm_constraint_spent(c, state, spent, 8) <= 8);
+}
+
+// What was said too often is no more, and then nothing is.
+static void lift(dgm_constraint *c, const dgm_pattern *p)
+{
+    dgm_constraint_lift(c, p->tokens, p->count);
+    dgm_constraint_loosen(c, true);
+    dgm_constraint_lift(c, NULL, 0);
+    require(!dgm_constraint_limited(c));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -101,8 +112,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (v.size > 64 || memchr(v.data, 0, v.size) || (kind == DGM_PATTERN_SUFFIX && end))
                 continue;
             for (size_t n = 0; n < v.size; n++) ids[count][n] = (uint8_t)v.data[n];
-            p[count] = (dgm_pattern){
-                .kind = kind, .term = terms, .tokens = ids[count], .count = (int)v.size};
+            p[count] = (dgm_pattern){.kind = kind,
+                                     .term = terms,
+                                     .tokens = ids[count],
+                                     .count = (int)v.size,
+                                     .most = x->source.size ? 1 + (int)(x->source.size % 4) : 0};
             count++;
             end = end || kind == DGM_PATTERN_SUFFIX;
         }
@@ -110,10 +124,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     dgm_constraint *c = NULL;
     if (count && dgm_constraint_compile(&c, bytes_as_tokens(), p, count, terms, &err) == DGM_OK)
-        follow(c, data, size);
+        follow(c, data, size), lift(c, p);
     dgm_constraint_free(&c);
     if (count && dgm_constraint_compile_right(&c, bytes_as_tokens(), p, count, terms, &err) == DGM_OK)
-        follow(c, data, size);
+        follow(c, data, size), lift(c, p);
     dgm_constraint_free(&c);
     dgm_demands_free(&d);
     return 0;

@@ -87,6 +87,7 @@ typedef struct sample {
     int32_t tokens[6][4];
     char text[6][64];
     int count, terms;
+    int most[3]; // of a term
 } sample;
 
 // A pattern that may begin and end anywhere but in the middle of a character.
@@ -101,7 +102,7 @@ static void add(sample *s, dgm_rng *rng, dgm_pattern_kind kind, int term)
         spell(s->tokens[i], n, s->text[i]);
     } while (!*no_space(s->text[i]));
     s->patterns[i] =
-        (dgm_pattern){.kind = kind, .term = term, .tokens = s->tokens[i], .count = n};
+        (dgm_pattern){.kind = kind, .term = term, .tokens = s->tokens[i], .count = n, .most = s->most[term]};
 }
 
 static void draw_sample(sample *s, dgm_rng *rng)
@@ -109,6 +110,7 @@ static void draw_sample(sample *s, dgm_rng *rng)
     memset(s, 0, sizeof *s);
     s->terms = (int)(dgm_rng_next(rng) % 3);
     for (int t = 0; t < s->terms; t++) {
+        s->most[t] = (int)(dgm_rng_next(rng) % 4);
         add(s, rng, DGM_PATTERN_TERM, t);
         if (dgm_rng_next(rng) % 3 == 0) add(s, rng, DGM_PATTERN_TERM, t); // a variant
     }
@@ -133,6 +135,34 @@ static bool forbidden_stands(const sample *s, const char *text)
     return false;
 }
 
+// Does a text of the term stand in another text that is demanded?
+static bool is_inside(const sample *s, int term)
+{
+    for (int i = 0; i < s->count; i++)
+        for (int k = 0; k < s->count; k++) {
+            const char *part = no_space(s->text[k]), *whole = no_space(s->text[i]);
+            if (s->patterns[i].kind != DGM_PATTERN_TERM || s->patterns[k].kind != DGM_PATTERN_TERM) continue;
+            if (s->patterns[k].term == term && strcmp(part, whole) != 0 && occurrences(whole, part)) return true;
+        }
+    return false;
+}
+
+static bool exceeds(const sample *s, const char *text)
+{
+    for (int t = 0; t < s->terms; t++) {
+        int found = 0;
+        for (int i = 0; i < s->count; i++) {
+            bool known = s->patterns[i].kind != DGM_PATTERN_TERM || s->patterns[i].term != t;
+            for (int k = 0; k < i && !known; k++)
+                known = s->patterns[k].kind == DGM_PATTERN_TERM && s->patterns[k].term == t &&
+                        strcmp(no_space(s->text[i]), no_space(s->text[k])) == 0;
+            if (!known) found += occurrences(text, no_space(s->text[i]));
+        }
+        if (s->most[t] && found > s->most[t] && !is_inside(s, t)) return true;
+    }
+    return false;
+}
+
 // Two terms that share a text are met by two occurrences: left to a case of its own.
 static bool share_texts(const sample *s)
 {
@@ -153,7 +183,7 @@ typedef dgm_status (*compiler)(dgm_constraint **c, const dgm_surfaces *surfaces,
 static void read_texts(compiler make, bool right)
 {
     dgm_rng rng = {7};
-    int ended = 0, broke = 0;
+    int ended = 0, broke = 0, exceeded = 0;
     for (int run = 0; run < 4000; run++) {
         sample s;
         dgm_constraint *c;
@@ -175,19 +205,21 @@ static void read_texts(compiler make, bool right)
             spell(path, n + 1, text);
             bool all = true;
             for (int t = 0; t < s.terms; t++) all &= term_stands(&s, text, t);
-            const bool bad = forbidden_stands(&s, text);
+            const bool forbidden = forbidden_stands(&s, text), often = exceeds(&s, text), bad = forbidden || often;
             if (broken && !bad) fail_msg("'%s' does not hold '%s'", text, s.text[s.count - 1]);
             if (!broken && dgm_constraint_may_end(c, at) != (all && !bad))
                 fail_msg("'%s': may end %d, not %d (terms %d, '%s' ...)", text,
                          dgm_constraint_may_end(c, at), all && !bad, s.terms, s.text[0]);
-            assert_int_equal(dgm_constraint_meets(c, path, n + 1), all && !bad);
+            assert_int_equal(dgm_constraint_meets(c, path, n + 1, true), all && !bad);
+            assert_int_equal(dgm_constraint_meets(c, path, n + 1, false), all && !forbidden);
             ended += all && !bad;
             broke += bad;
-            if (bad) break;
+            exceeded += often && !forbidden;
+            if (broken) break;
         }
         dgm_constraint_free(&c);
     }
-    assert_true(ended > 500 && broke > 200);
+    assert_true(ended > 500 && broke > 200 && exceeded > 100);
 }
 
 static void reads_as_the_text_says(void **state)
@@ -217,12 +249,12 @@ static void a_beginning_is_read_last(void **state)
     assert_int_equal(dgm_constraint_compile_right(&c, surfaces, p, 3, 1, &err), DGM_OK);
     const int32_t *first = dgm_constraint_end(c, &count);
     assert_true(count == 2 && first[0] == 8 && first[1] == 3 && !dgm_constraint_end_alone(c));
-    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 6, 1, 3, 8}, 5));
-    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 6, 17, 1, 3, 8}, 6)); // " babc": a word may go on behind it
-    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 2, 4, 1, 3, 8}, 6));  // spelled otherwise
-    assert_false(dgm_constraint_meets(c, (int32_t[]){1, 3, 6, 1, 3, 8}, 6));
-    assert_false(dgm_constraint_meets(c, (int32_t[]){3, 6, 3, 8}, 4));
-    assert_false(dgm_constraint_meets(c, (int32_t[]){3, 6, 1, 3}, 4));
+    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 6, 1, 3, 8}, 5, true));
+    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 6, 17, 1, 3, 8}, 6, true)); // " babc": may go on
+    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 2, 4, 1, 3, 8}, 6, true));  // spelled otherwise
+    assert_false(dgm_constraint_meets(c, (int32_t[]){1, 3, 6, 1, 3, 8}, 6, true));
+    assert_false(dgm_constraint_meets(c, (int32_t[]){3, 6, 3, 8}, 4, true));
+    assert_false(dgm_constraint_meets(c, (int32_t[]){3, 6, 1, 3}, 4, true));
     bool broken;
     int32_t at = dgm_constraint_start(c);
     for (int i = 0; i < 3; i++) at = dgm_constraint_advance(c, at, (int32_t[]){8, 3, 1}[i], &broken);
@@ -321,6 +353,81 @@ static void twice_means_twice(void **state)
     dgm_constraint_free(&c);
 }
 
+static bool breaks(const dgm_constraint *c, const int32_t *tokens, int count)
+{
+    int32_t at = dgm_constraint_start(c);
+    bool broken = false, now;
+    for (int i = 0; i < count; i++) {
+        at = dgm_constraint_advance(c, at, tokens[i], &now);
+        broken |= now;
+    }
+    return broken;
+}
+
+// Of terms that share a text, and of one that may be said more often than it must.
+static void limits_add_up(void **state)
+{
+    (void)state;
+    static const int32_t ab[] = {5}, thrice[] = {5, 5, 5, 3}, twice[] = {5, 5, 3}, longer[] = {5, 5, 17, 3};
+    const dgm_pattern each[] = {{.term = 0, .tokens = ab, .count = 1, .most = 1},
+                                {.term = 1, .tokens = ab, .count = 1, .most = 1}};
+    const dgm_pattern two = {.term = 0, .tokens = ab, .count = 1, .most = 2};
+    dgm_constraint *both = compile(each, 2, 2), *one = compile(&two, 1, 1);
+    assert_false(dgm_constraint_may_end(both, follow(both, ab, 1)));
+    assert_true(dgm_constraint_may_end(one, follow(one, ab, 1)));
+    dgm_constraint *of[] = {both, one};
+    for (int i = 0; i < 2; i++) {
+        assert_false(breaks(of[i], twice, 3));
+        assert_true(dgm_constraint_may_end(of[i], follow(of[i], twice, 3)));
+        assert_true(breaks(of[i], thrice, 4));
+        assert_false(dgm_constraint_may_end(of[i], follow(of[i], thrice, 3))); // unless the word goes on
+        assert_false(breaks(of[i], longer, 4));
+        int32_t spent[4];
+        assert_int_equal(dgm_constraint_spent(of[i], follow(of[i], twice, 3), spent, 4), 0); // the word may go on
+        assert_true(dgm_constraint_limited(of[i]));
+        dgm_constraint_lift(of[i], twice, 3);
+        assert_true(dgm_constraint_limited(of[i]));
+        dgm_constraint_lift(of[i], thrice, 3);
+        assert_false(dgm_constraint_limited(of[i]) || breaks(of[i], thrice, 4));
+        dgm_constraint_free(&of[i]);
+    }
+}
+
+// From the right a token may have the whole text, and with the space the beginning of its word.
+static void what_is_spent_is_known(void **state)
+{
+    (void)state;
+    static const int32_t ab[] = {5};
+    const dgm_pattern p = {.term = 0, .tokens = ab, .count = 1, .most = 1};
+    dgm_constraint *c;
+    dgm_error err;
+    int32_t spent[4];
+    assert_int_equal(dgm_constraint_compile_right(&c, surfaces, &p, 1, 1, &err), DGM_OK);
+    const int32_t at = follow(c, ab, 1);
+    assert_int_equal(dgm_constraint_spent(c, dgm_constraint_start(c), spent, 4), 0);
+    assert_int_equal(dgm_constraint_spent(c, at, spent, 4), 1);
+    assert_int_equal(spent[0], 5);
+    dgm_constraint_loosen(c, true);
+    assert_int_equal(dgm_constraint_spent(c, at, spent, 4), 0);
+    assert_false(breaks(c, (int32_t[]){5, 5}, 2));
+    assert_false(dgm_constraint_meets(c, (int32_t[]){5, 5}, 2, true));
+    dgm_constraint_free(&c);
+}
+
+// A limit that does not fit a state is no reason to refuse a term.
+static void limits_that_do_not_fit_are_left_out(void **state)
+{
+    (void)state;
+    static const int32_t ab[] = {5}, a[] = {1};
+    const dgm_pattern p[] = {{.term = 0, .tokens = ab, .count = 1, .most = DGM_CONSTRAINT_BITS},
+                             {.term = 1, .tokens = a, .count = 1, .most = INT32_MAX}};
+    dgm_constraint *c = compile(p, 2, 2);
+    assert_false(dgm_constraint_limited(c));
+    assert_false(dgm_constraint_may_end(c, follow(c, ab, 1)));
+    assert_true(dgm_constraint_may_end(c, follow(c, (int32_t[]){5, 1}, 2)));
+    dgm_constraint_free(&c);
+}
+
 static void an_end_comes_last(void **state)
 {
     (void)state;
@@ -411,7 +518,8 @@ int main(void)
         cmocka_unit_test(a_beginning_is_read_last), cmocka_unit_test(offers_lead_to_the_end),
         cmocka_unit_test(twice_means_twice),      cmocka_unit_test(an_end_comes_last),
         cmocka_unit_test(words_are_whole),        cmocka_unit_test(too_many_are_refused),
-        cmocka_unit_test(allocations_may_fail),
+        cmocka_unit_test(allocations_may_fail),   cmocka_unit_test(limits_add_up),
+        cmocka_unit_test(limits_that_do_not_fit_are_left_out), cmocka_unit_test(what_is_spent_is_known),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -38,7 +38,7 @@ typedef struct problem {
     bool both;         // from both ends
     int32_t end_token;
     words terms[2], ban, begin, end;
-    int term_count;
+    int term_count, most[2]; // how often a term may be said; 0: any number
     dgm_lattice *lattice; // in the order of reading
     words evidence[3];
     // made of these
@@ -62,13 +62,32 @@ static words turn(const words *w)
     return t;
 }
 
+static bool stands_at(const words *w, const words *part, int at)
+{
+    return at >= 0 && at + part->count <= w->count &&
+           memcmp(w->ids + at, part->ids, (size_t)part->count * sizeof *w->ids) == 0;
+}
+
+static int occurrences(const words *w, const words *part)
+{
+    int found = 0;
+    for (int i = 0; i < w->count; i++) found += stands_at(w, part, i);
+    return found;
+}
+
+static bool same_words(const words *a, const words *b)
+{
+    return a->count == b->count && stands_at(a, b, 0);
+}
+
 static void make_constraint(problem *p, bool right, bool end, dgm_constraint **out)
 {
     dgm_pattern patterns[5];
     int count = 0;
     dgm_error err;
     for (int t = 0; t < p->term_count; t++)
-        patterns[count++] = (dgm_pattern){.term = t, .tokens = p->terms[t].ids, .count = p->terms[t].count};
+        patterns[count++] = (dgm_pattern){
+            .term = t, .tokens = p->terms[t].ids, .count = p->terms[t].count, .most = p->most[t]};
     if (p->ban.count)
         patterns[count++] = (dgm_pattern){.kind = DGM_PATTERN_FORBID, .tokens = p->ban.ids, .count = p->ban.count};
     if (p->end.count && end)
@@ -130,6 +149,8 @@ static void ask(problem *p, int kinds, const char *order, const char *pairs, dgm
         p->ban = draw_words(rng, 2, 2);
         if (dgm_rng_next(rng) % 3 == 0) p->end = draw_words(rng, 1, 2);
         if (dgm_rng_next(rng) % 3 == 0) p->begin = draw_words(rng, 1, 2);
+        for (int t = 0; t < p->term_count; t++) // as the engine does it, which forces a beginning without a constraint
+            p->most[t] = occurrences(&p->begin, &p->terms[t]) ? 0 : (int)(dgm_rng_next(rng) % 3);
         make_constraint(p, p->right && !(kinds & LATTICE), !p->both || kinds & LATTICE, &p->constraint);
         if (p->both && !(kinds & LATTICE)) make_constraint(p, true, true, &p->constraint_right);
     }
@@ -152,22 +173,23 @@ static void forget(problem *p)
 
 // ---- the rules ---------------------------------------------------------------------------------
 
-static bool stands_at(const words *w, const words *part, int at)
+// How often a term may be said: as often as it and another of the same words may together, 0: any number. Where another
+// demand holds its words, they may be said besides.
+static int limit_of(const problem *p, int term)
 {
-    return at >= 0 && at + part->count <= w->count &&
-           memcmp(w->ids + at, part->ids, (size_t)part->count * sizeof *w->ids) == 0;
-}
-
-static int occurrences(const words *w, const words *part)
-{
-    int found = 0;
-    for (int i = 0; i < w->count; i++) found += stands_at(w, part, i);
-    return found;
-}
-
-static bool same_words(const words *a, const words *b)
-{
-    return a->count == b->count && stands_at(a, b, 0);
+    const words *own = &p->terms[term];
+    int sum = 0;
+    if (p->begin.count && occurrences(&p->begin, own)) return 0;
+    if (p->end.count && !same_words(&p->end, own) && occurrences(&p->end, own)) return 0;
+    for (int t = 0; t < p->term_count; t++) {
+        if (same_words(&p->terms[t], own)) {
+            if (!p->most[t]) return 0;
+            sum += p->most[t];
+        } else if (occurrences(&p->terms[t], own)) {
+            return 0;
+        }
+    }
+    return sum;
 }
 
 static bool meets(const problem *p, const words *w)
@@ -176,7 +198,8 @@ static bool meets(const problem *p, const words *w)
     for (int t = 0; t < p->term_count; t++) {
         int wanted = 1;
         for (int k = 0; k < t; k++) wanted += same_words(&p->terms[k], &p->terms[t]);
-        if (occurrences(w, &p->terms[t]) < wanted) return false;
+        const int said = occurrences(w, &p->terms[t]), most = limit_of(p, t);
+        if (said < wanted || (most && said > most)) return false;
     }
     return !occurrences(w, &p->ban) && stands_at(w, &p->begin, 0) && stands_at(w, &p->end, w->count - p->end.count);
 }
