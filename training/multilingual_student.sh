@@ -92,13 +92,15 @@ train_one() {
     touch "$work/$1/finished"
 }
 
-pack_teacher() {
+pack_teacher() (                                                        # a second one waits for the first
+    exec 9> "$work/teacher/lock"
+    flock 9
     [ ! -e "$work/teacher/packed" ] || return 0
     # shellcheck disable=SC2046
     d pack --vocab "$work/teacher/vocab.spm" --source $(parts src) --target $(parts tgt) --passes $(parts up) --directions $(parts dir) \
         --no-augment --processes "$processes" --out "$work/teacher/train.bin"
     touch "$work/teacher/packed"
-}
+)
 
 teacher() {
     [ ! -e "$work/teacher/finished" ] || return 0
