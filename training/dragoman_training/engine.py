@@ -42,7 +42,8 @@ def command(settings, model, source, target, width, directions=None):
 
 
 def translate(arguments, deadline):
-    """Runs a job: its statistics, {} where it was complete already, None where the time was over."""
+    """Runs a job: source tokens of all its models (there are several where lines may go through two) and seconds, {} where it was
+    complete already, None where the time was over."""
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as job:
         try:
             said = job.communicate(timeout=None if deadline is None else max(0.1, deadline + 10 - time.time()))[1]
@@ -52,8 +53,10 @@ def translate(arguments, deadline):
             return None
     if job.returncode not in (0, SOME_FAILED):
         raise RuntimeError(f"'{' '.join(arguments)}' failed with {job.returncode}: {said.strip()[-500:]}")
-    found = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    return found[-1]["stats"] if found else {}
+    found = [json.loads(line)["stats"] for line in said.splitlines() if line.startswith('{"stats"')]
+    if not found:
+        return {}
+    return {"source_tokens": sum(stats["source_tokens"] for stats in found), "seconds": max(stats["seconds"] for stats in found)}
 
 
 def texts(path, listed):
