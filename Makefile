@@ -416,7 +416,7 @@ endif
 # The suite again under sanitizers, Arm under qemu, fuzzing, full-size checks, goldens made again by the programs of others.
 # RECURRENT_MODELS, WRITING_MODELS: further models for tests/system/optimisations and tests/system/writing.
 test-long:
-	$(INSTALL) build test long arm
+	$(INSTALL) build test long arm bench
 	$(AGAIN) WERROR=1 all unit-programs python
 	@CC="$(CC)" CXX="$(CXX)" RECURRENT_MODELS="$(RECURRENT_MODELS)" WRITING_MODELS="$(WRITING_MODELS)" \
 	    scripts/run_tests --build $(BUILD) long

@@ -194,7 +194,8 @@ def long(build):
         place = "--work" if script == "iglesias2018" else "--out"
         tests += [test(f"bench/{script} --quick", "/usr/bin/python3", f"bench/{script}", "--quick", "--budget", 120, place,
                        f"{build}/{script}", "--program", program)]
-    tests += [test("memory of imports", "bench/import-memory", "--layers", 1, "--program", program)]
+    tests += [test("memory of imports", "bench/import-memory", "--layers", 1, "--program", program),
+              test("tests/system/rivals", "tests/system/rivals", build)]
     tests += [test("training modules", "/usr/bin/python3", "-m", "unittest", "discover", "-s", "training/tests", env=training),
               test("training smoke test", "training/smoke.sh")]
     tests += [agree(EN_DE, TEXT), agree("models/de-en.gguf", REFERENCE)]

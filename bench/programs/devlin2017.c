@@ -444,7 +444,13 @@ int main(int argc, char **argv)
                 "       devlin2017 decode -m FILE --text FILE --config ... (see the source)\n");
         return 2;
     }
-    rivals_start(level_of(argc, argv), argv, blas_core(), NULL);
+    rival_probes probes = {blas_try_openblas, blas_try_onednn, NULL};
+    const unsigned gone = rivals_start(level_of(argc, argv), argv, blas_core(), probes);
+    if (gone == (1u << RIVAL_OPENBLAS | 1u << RIVAL_ONEDNN)) {
+        fprintf(stderr, "devlin2017: neither OpenBLAS nor oneDNN can run here: there is no baseline\n");
+        return 1;
+    }
+    blas_leave_out(gone);
     parse(&b, argc, argv);
     for (int i = 0; i < b.models; i++)
         CHECK(b.paths[i], dgm_modelfile_open(&b.files[i], b.paths[i], err));

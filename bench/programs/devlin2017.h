@@ -22,6 +22,10 @@ void blas_learn(const dgm_model *m);
 // "onednn_nn 12, openblas_nt 3": how often each is the choice, over matrices and numbers of rows.
 const char *blas_choices(char *buffer, size_t size);
 const char *blas_core(void); // the processor that OpenBLAS takes this one for
+// A small product of each, to see whether it can run, and those that cannot (rivals.h, a bit each): never chosen then.
+void blas_try_openblas(void);
+void blas_try_onednn(void);
+void blas_leave_out(unsigned rivals);
 
 // ---- devlin2017_model.c -----------------------------------------------------------------------
 

@@ -17,11 +17,13 @@
 #include "backend/cpu/cpu_private.h"
 #include "base/clock.h"
 #include "devlin2017.h"
+#include "rivals.h"
 
 enum { OPENBLAS_NT, OPENBLAS_NN, ONEDNN_NT, ONEDNN_NN, WAYS };
 enum { LAYERS = 128, SIZES = 6 };
 
 static const char *const names[WAYS] = {"openblas_nt", "openblas_nn", "onednn_nt", "onednn_nn"};
+static const int rival_of[WAYS] = {RIVAL_OPENBLAS, RIVAL_OPENBLAS, RIVAL_ONEDNN, RIVAL_ONEDNN};
 static const int rows_of[SIZES] = {1, 2, 4, 6, 16, 64};
 
 typedef struct layer {
@@ -35,6 +37,7 @@ static struct {
     layer layers[LAYERS];
     int count;
     int gathered[SIZES]; // ways without [k, n]
+    unsigned gone;       // rivals that cannot run
     dgm_kernels plain;   // for bias and activations
 } blas;
 
@@ -103,7 +106,8 @@ void blas_install(dgm_backend *b)
     blas.plain = b->k;
     b->k.gemm_f32 = sgemm;
     openblas_set_num_threads(1);
-    for (int i = 0; i < SIZES; i++) blas.gathered[i] = ONEDNN_NT;
+    const bool onednn = !(blas.gone & 1u << RIVAL_ONEDNN);
+    for (int i = 0; i < SIZES; i++) blas.gathered[i] = onednn ? ONEDNN_NT : OPENBLAS_NT;
 }
 
 // ---- choosing ---------------------------------------------------------------------------------
@@ -132,6 +136,7 @@ static int fastest(const layer *l, int m, bool turned, float *a, float *c)
     int best = -1;
     for (int way = 0; way < WAYS; way++) {
         if (!turned && (way == OPENBLAS_NN || way == ONEDNN_NN)) continue;
+        if (blas.gone & 1u << rival_of[way]) continue;
         double time = 1e9;
         for (int turn = 0; turn < 5; turn++) {
             empty_caches();
@@ -201,4 +206,24 @@ const char *blas_choices(char *buffer, size_t size)
 const char *blas_core(void)
 {
     return openblas_get_corename();
+}
+
+enum { SMALL = 8 };
+static float small_a[SMALL * SMALL], small_w[SMALL * SMALL], small_c[SMALL * SMALL];
+
+void blas_try_openblas(void)
+{
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, SMALL, SMALL, SMALL, 1.0f, small_a, SMALL,
+                small_w, SMALL, 0.0f, small_c, SMALL);
+}
+
+void blas_try_onednn(void)
+{
+    dnnl_sgemm('N', 'T', SMALL, SMALL, SMALL, 1.0f, small_a, SMALL, small_w, SMALL, 0.0f, small_c,
+               SMALL);
+}
+
+void blas_leave_out(unsigned rivals)
+{
+    blas.gone = rivals;
 }

@@ -49,7 +49,10 @@ typedef struct cell {
 typedef struct contender {
     const char *name;
     void (*run)(cell *c);
+    unsigned rival; // its bit; 0: ours
 } contender;
+
+unsigned gemm_rivals_gone;
 
 typedef struct type {
     const char *name;
@@ -110,20 +113,20 @@ static void f32_onednn_nn(cell *c)
 static const type types[] = {
     {"f32",
      f32_prepare,
-     {{"ours", f32_ours},
-      {"openblas_nt", f32_openblas_nt},
-      {"openblas_nn", f32_openblas_nn},
-      {"onednn_nt", f32_onednn_nt},
-      {"onednn_nn", f32_onednn_nn}}},
+     {{"ours", f32_ours, 0},
+      {"openblas_nt", f32_openblas_nt, 1u << RIVAL_OPENBLAS},
+      {"openblas_nn", f32_openblas_nn, 1u << RIVAL_OPENBLAS},
+      {"onednn_nt", f32_onednn_nt, 1u << RIVAL_ONEDNN},
+      {"onednn_nn", f32_onednn_nn, 1u << RIVAL_ONEDNN}}},
 };
 
 // ---- measuring
 // -----------------------------------------------------------------------------
 
 typedef struct result {
-    double gflops[MAX_CONTENDERS]; // by median time
+    double gflops[MAX_CONTENDERS]; // by median time; 0 of a rival that cannot run
     double ratio[3];               // lower quartile, median, upper quartile
-    int rival;
+    int rival;                     // the fastest one; 0: none can run
 } result;
 
 // Largest difference to sums in double, as a share of the sum of absolute
@@ -170,6 +173,11 @@ static int count_contenders(const type *t)
     return n;
 }
 
+static bool takes_part(const contender *one)
+{
+    return !(one->rival & gemm_rivals_gone);
+}
+
 // Seconds per call of each contender in each round.
 static void time_rounds(const type *t, cell *c, const options *o, int contenders,
                         double times[MAX_CONTENDERS][MAX_ROUNDS])
@@ -177,6 +185,8 @@ static void time_rounds(const type *t, cell *c, const options *o, int contenders
     int calls[MAX_CONTENDERS];
     c->copy = 0;
     for (int i = 0; i < contenders; i++) {
+        for (int round = 0; round < o->rounds; round++) times[i][round] = INFINITY;
+        if (!takes_part(&t->list[i])) continue;
         memset(c->c, 0xff, (size_t)c->m * (size_t)c->n * sizeof(float));
         t->list[i].run(c);
         const double e = worst_error(c);
@@ -197,6 +207,7 @@ static void time_rounds(const type *t, cell *c, const options *o, int contenders
     for (int round = 0; round < o->rounds; round++)
         for (int s = 0; s < contenders; s++) {
             const int i = (s + round) % contenders;
+            if (!takes_part(&t->list[i])) continue;
             c->copy = round % c->copies;
             t->list[i].run(c); // brings its own weights into the cache
             const double start = cpu_time();
@@ -209,10 +220,10 @@ static result measure(const type *t, cell *c, const options *o)
 {
     static double times[MAX_CONTENDERS][MAX_ROUNDS], scratch[MAX_ROUNDS];
     const int contenders = count_contenders(t);
-    result r = {.rival = 1};
+    result r = {.rival = 0};
     for (c->copy = 0; c->copy < c->copies; c->copy++) t->prepare(c);
     time_rounds(t, c, o, contenders, times);
-    double best = 1e9;
+    double best = INFINITY;
     for (int i = 0; i < contenders; i++) {
         memcpy(scratch, times[i], sizeof scratch);
         const double median = quantile(scratch, o->rounds, 0.5);
@@ -223,7 +234,7 @@ static result measure(const type *t, cell *c, const options *o)
         }
     }
     for (int i = 0; i < o->rounds; i++) scratch[i] = times[r.rival][i] / times[0][i];
-    for (int i = 0; i < 3; i++) r.ratio[i] = quantile(scratch, o->rounds, 0.25 * (i + 1));
+    for (int i = 0; i < 3 && r.rival; i++) r.ratio[i] = quantile(scratch, o->rounds, 0.25 * (i + 1));
     return r;
 }
 
@@ -274,14 +285,14 @@ static void describe(FILE *f, const char *prefix, const dgm_kernels *k)
 static void print_row(const options *o, const type *t, const cell *c, const result *r, FILE *csv)
 {
     const int contenders = count_contenders(t);
-    const char *rival = t->list[r->rival].name;
+    const char *rival = r->rival ? t->list[r->rival].name : "none";
     if (o->json) {
         printf("{\"type\": \"%s\", \"m\": %d, \"k\": %d, \"n\": %d, \"gops\": %.2f, "
                "\"rival\": \"%s\", \"rival_gops\": %.2f, \"ratio\": %.4f, "
                "\"ratio_q1\": %.4f, "
                "\"ratio_q3\": %.4f}\n",
-               t->name, c->m, c->k, c->n, r->gflops[0], rival, r->gflops[r->rival], r->ratio[1],
-               r->ratio[0], r->ratio[2]);
+               t->name, c->m, c->k, c->n, r->gflops[0], rival, r->rival ? r->gflops[r->rival] : 0,
+               r->ratio[1], r->ratio[0], r->ratio[2]);
     } else {
         printf("%-5s %3d %5d %6d", t->name, c->m, c->k, c->n);
         for (int i = 0; i < contenders; i++) printf(" %11.1f", r->gflops[i]);
@@ -290,7 +301,7 @@ static void print_row(const options *o, const type *t, const cell *c, const resu
     fflush(stdout);
     if (csv)
         fprintf(csv, "%s,%d,%d,%d,%.2f,%s,%.2f,%.4f,%.4f,%.4f\n", t->name, c->m, c->k, c->n,
-                r->gflops[0], rival, r->gflops[r->rival], r->ratio[1], r->ratio[0], r->ratio[2]);
+                r->gflops[0], rival, r->rival ? r->gflops[r->rival] : 0, r->ratio[1], r->ratio[0], r->ratio[2]);
 }
 
 static double run_type(const type *t, const options *o, const dgm_kernels *k, FILE *csv)
@@ -320,7 +331,7 @@ static double run_type(const type *t, const options *o, const dgm_kernels *k, FI
             c.m = sizes_m[i];
             const result r = measure(t, &c, o);
             print_row(o, t, &c, &r, csv);
-            if (r.ratio[1] < lowest) lowest = r.ratio[1];
+            if (r.rival && r.ratio[1] < lowest) lowest = r.ratio[1];
         }
         free(c.a);
         free(c.c);
@@ -399,6 +410,12 @@ static void run_narrow(const options *o, const dgm_kernels *k, FILE *csv)
     }
 }
 
+static void small_openblas(void)
+{
+    static float a[64], w[64], c[64];
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, 8, 8, 8, 1.0f, a, 8, w, 8, 0.0f, c, 8);
+}
+
 int main(int argc, char **argv)
 {
     const options o = parse(argc, argv);
@@ -406,7 +423,8 @@ int main(int argc, char **argv)
     unsigned flags;
     dgm_error err;
     dgm_kernels k;
-    rivals_start(cpu, argv, openblas_get_corename(), gemm_int_rival);
+    rival_probes probes = {small_openblas, gemm_int_rival_f32, gemm_int_rival};
+    gemm_rivals_gone = rivals_start(cpu, argv, openblas_get_corename(), probes);
     openblas_set_num_threads(1);
     if (dgm_cpu_limit(cpu, &flags, &err) != DGM_OK) {
         fprintf(stderr, "gemm: %s\n", err.text);

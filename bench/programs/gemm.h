@@ -34,8 +34,11 @@ typedef struct options {
 // The types "u8i8", "i16" and "bf16"; true if every cell has what it must have.
 bool gemm_int_run(const char *type, const options *o, const dgm_kernels *k, FILE *csv);
 void gemm_int_csv_head(FILE *csv);
-// One small product by oneDNN's u8s8.
+// One small product by oneDNN's matmul of floats, and of u8 x s8.
+void gemm_int_rival_f32(void);
 void gemm_int_rival(void);
+// Rivals that cannot run here, a bit each (rivals.h).
+extern unsigned gemm_rivals_gone;
 
 static inline double cpu_time(void)
 {

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "gemm_int.h"
+#include "rivals.h"
 
 // ---- a cell ----------------------------------------------------------------------------------
 
@@ -33,15 +34,16 @@ enum { OURS, OWN, F32_FIRST, F32_LAST = F32_FIRST + 4, U8S8, READ, WRITE, STREAM
 static const struct contender {
     const char *name;
     void (*run)(cell *c);
+    unsigned rival; // its bit; 0: none
 } contenders[CONTENDERS] = {
     [OURS] = {"ours", gemm_int_ours},
     [OWN] = {"own_f32", gemm_int_own_f32},
-    [F32_FIRST] = {"openblas_nt", gemm_int_openblas_nt},
-    {"openblas_nn", gemm_int_openblas_nn},
-    {"onednn_nt", gemm_int_onednn_nt},
-    {"onednn_nn", gemm_int_onednn_nn},
-    [F32_LAST] = {"onednn_packed", gemm_int_onednn_packed},
-    [U8S8] = {"onednn_u8s8", gemm_int_onednn_u8s8},
+    [F32_FIRST] = {"openblas_nt", gemm_int_openblas_nt, 1u << RIVAL_OPENBLAS},
+    {"openblas_nn", gemm_int_openblas_nn, 1u << RIVAL_OPENBLAS},
+    {"onednn_nt", gemm_int_onednn_nt, 1u << RIVAL_ONEDNN},
+    {"onednn_nn", gemm_int_onednn_nn, 1u << RIVAL_ONEDNN},
+    [F32_LAST] = {"onednn_packed", gemm_int_onednn_packed, 1u << RIVAL_ONEDNN},
+    [U8S8] = {"onednn_u8s8", gemm_int_onednn_u8s8, 1u << RIVAL_ONEDNN_INT},
     [READ] = {"read", gemm_int_read},
     [WRITE] = {"write", gemm_int_write},
     [STREAM] = {"stream", gemm_int_stream},
@@ -50,7 +52,7 @@ static const struct contender {
 typedef struct result {
     double gops, bound, peak, byte_bound;
     double f32[3], own[3], onednn[3]; // quartiles
-    int rival;
+    int rival;                        // the fastest in f32; 0: none can run
     bool ok;
 } result;
 
@@ -58,11 +60,17 @@ typedef struct result {
 static bool has_integer_rival(const cell *c)
 {
     const char *name = c->kernels->gemm_i8.name;
-    return c->is_i8 && (strstr(name, "vnni") || strstr(name, "amx"));
+    return c->is_i8 && !(contenders[U8S8].rival & gemm_rivals_gone) && (strstr(name, "vnni") || strstr(name, "amx"));
+}
+
+static const char *rival_name(const result *r)
+{
+    return r->rival ? contenders[r->rival].name : "none";
 }
 
 static bool takes_part(const cell *c, int i)
 {
+    if (contenders[i].rival & gemm_rivals_gone) return false;
     if (i == U8S8) return has_integer_rival(c);
     return i != STREAM || gemm_int_has_stream(c);
 }
@@ -168,13 +176,13 @@ static bool is_ok(const cell *c, const result *r)
 static result measure(cell *c, const options *o)
 {
     static double times[CONTENDERS][MAX_ROUNDS];
-    result r = {.rival = F32_FIRST};
+    result r = {.rival = 0};
     time_rounds(c, o, times);
     const int n = o->rounds;
     const double ops = 2.0 * c->m * c->k * c->n;
     for (int i = F32_FIRST; i <= F32_LAST; i++)
-        if (median(times[i], n) < median(times[r.rival], n)) r.rival = i;
-    ratios(r.f32, times[r.rival], times[OURS], n);
+        if (takes_part(c, i) && (!r.rival || median(times[i], n) < median(times[r.rival], n))) r.rival = i;
+    if (r.rival) ratios(r.f32, times[r.rival], times[OURS], n);
     ratios(r.own, times[OWN], times[OURS], n);
     if (has_integer_rival(c)) ratios(r.onednn, times[U8S8], times[OURS], n);
     const double rows = (double)c->m * c->k * (c->is_i8 ? 1 : 2) / (double)c->packed_size;
@@ -188,11 +196,12 @@ static result measure(cell *c, const options *o)
 
 static result one_cell(cell *c, const options *o)
 {
-    gemm_int_make_matmul(c, &c->f32, false);
-    if (c->is_i8) gemm_int_make_matmul(c, &c->u8s8, true);
+    const bool floats = takes_part(c, F32_LAST), ints = takes_part(c, U8S8);
+    if (floats) gemm_int_make_matmul(c, &c->f32, false);
+    if (ints) gemm_int_make_matmul(c, &c->u8s8, true);
     const result r = measure(c, o);
-    gemm_int_free_matmul(c, &c->f32);
-    if (c->is_i8) gemm_int_free_matmul(c, &c->u8s8);
+    if (floats) gemm_int_free_matmul(c, &c->f32);
+    if (ints) gemm_int_free_matmul(c, &c->u8s8);
     return r;
 }
 
@@ -221,7 +230,7 @@ static void print_json(const char *type, const cell *c, const result *r)
     else
         printf("%.2f, ", r->peak);
     printf("\"byte_bound\": %.2f, \"rival\": \"%s\", \"ok\": %s}\n", r->byte_bound,
-           contenders[r->rival].name, r->ok ? "true" : "false");
+           rival_name(r), r->ok ? "true" : "false");
 }
 
 static void print_cell(const char *type, const cell *c, const result *r, const options *o,
@@ -238,12 +247,12 @@ static void print_cell(const char *type, const cell *c, const result *r, const o
     else
         printf("%-5s %3d %5d %6d %7.1f %7.1f %5.2f  %6.2f [%.2f %.2f] %-13s %5.2f  %-19s  %s\n",
                type, c->m, c->k, c->n, r->gops, r->bound, r->gops / r->bound, r->f32[1], r->f32[0],
-               r->f32[2], contenders[r->rival].name, r->own[1], onednn, r->ok ? "ok" : "--");
+               r->f32[2], rival_name(r), r->own[1], onednn, r->ok ? "ok" : "--");
     fflush(stdout);
     if (csv)
         fprintf(csv, "%s,%d,%d,%d,%.2f,%.2f,%.2f,%.2f,%.4f,%.4f,%.4f,%s,%.4f,%s,%.4f,%.4f,%d\n",
                 type, c->m, c->k, c->n, r->gops, r->bound, r->peak, r->byte_bound, r->f32[1],
-                r->f32[0], r->f32[2], contenders[r->rival].name, r->own[1], median_only,
+                r->f32[0], r->f32[2], rival_name(r), r->own[1], median_only,
                 r->onednn[0], r->onednn[2], r->ok);
 }
 

@@ -140,15 +140,26 @@ void gemm_int_close_rivals(cell *c)
     dnnl_engine_destroy(c->engine);
 }
 
-void gemm_int_rival(void)
+static void small_product(bool ints)
 {
     static uint8_t q[64 * 64];
     static int8_t wq[64 * 64];
-    static float y[64 * 64], scale[64], bias[64];
+    static float a[64 * 64], w[64 * 64], y[64 * 64], scale[64], bias[64];
     cell c = {.m = 64, .k = 64, .n = 64, .copies = 1};
-    c.q = q, c.wq = wq, c.c = y, c.w_scale = scale, c.dnn_bias = bias;
+    c.a = a, c.weights[0].w = w, c.q = q, c.wq = wq, c.c = y, c.w_scale = scale, c.dnn_bias = bias;
     gemm_int_open_rivals(&c);
-    gemm_int_make_matmul(&c, &c.u8s8, true);
-    execute(&c, &c.u8s8);
+    gemm_int_make_matmul(&c, ints ? &c.u8s8 : &c.f32, ints);
+    execute(&c, ints ? &c.u8s8 : &c.f32);
     need(dnnl_stream_wait(c.stream), "matmul");
+    if (!ints) dnnl_sgemm('N', 'T', c.m, c.n, c.k, 1.0f, a, c.k, w, c.k, 0.0f, y, c.n);
+}
+
+void gemm_int_rival_f32(void)
+{
+    small_product(false);
+}
+
+void gemm_int_rival(void)
+{
+    small_product(true);
 }

@@ -12,7 +12,12 @@
 
 #include "kernel/cpu.h"
 
-// Whether run() ends in a process of its own without a signal.
+enum { RIVAL_OPENBLAS, RIVAL_ONEDNN, RIVAL_ONEDNN_INT, RIVALS };
+
+// A small product of each rival, NULL of one that the program does not use.
+typedef void (*const rival_probes[RIVALS])(void);
+
+// Whether run() ends well in a process of its own.
 static inline bool rival_survives(void (*run)(void))
 {
     int status = 0;
@@ -21,21 +26,34 @@ static inline bool rival_survives(void (*run)(void))
         run();
         _exit(0);
     }
-    return child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status);
+    return child < 0 || waitpid(child, &status, 0) != child || status == 0;
+}
+
+// Those that die of their product, a bit each.
+static inline unsigned rivals_dead(rival_probes probes)
+{
+    static const char *const names[RIVALS] = {"OpenBLAS", "oneDNN", "oneDNN's u8 x i8"};
+    unsigned dead = 0;
+    for (int i = 0; i < RIVALS; i++) {
+        if (!probes[i] || rival_survives(probes[i])) continue;
+        fprintf(stderr, "%s cannot run on this machine: it is left out\n", names[i]);
+        dead |= 1u << i;
+    }
+    return dead;
 }
 
 // The libraries read their environment when they are loaded: starts the program again with it set.
 // One thread; with a level ("avx2", "avx512") the rivals get no better instructions than ours.
 // core: openblas_get_corename(), its oldest one for a processor that it does not know; it is told a
-// newer one then. tiles (or NULL) is a product of oneDNN's that uses AMX where there is some; a version that
-// dies of it, as 2.6.3 does on some machines, is kept to AVX-512.
-static inline void rivals_start(const char *level, char **argv, const char *core,
-                                void (*tiles)(void))
+// newer one then. oneDNN's product of integers uses AMX where there is some; a version that dies of it, as 2.6.3 does
+// on some machines, is kept to AVX-512. Returns who cannot run for all that, a bit each: who asks leaves them out.
+static inline unsigned rivals_start(const char *level, char **argv, const char *core, rival_probes probes)
 {
+    void (*const tiles)(void) = probes[RIVAL_ONEDNN_INT];
     const bool avx2 = level && strcmp(level, "avx2") == 0;
     const bool avx512 = level && strcmp(level, "avx512") == 0;
     const unsigned cpu = dgm_cpu_detect();
-    if (getenv("DRAGOMAN_BENCH_STARTED")) return;
+    if (getenv("DRAGOMAN_BENCH_STARTED")) return rivals_dead(probes);
     setenv("DRAGOMAN_BENCH_STARTED", "1", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
     if (avx2 || avx512) {
