@@ -72,8 +72,8 @@ UNSEEN = {
         engine_direction engine_jobs engine_lattice engine_like engine_lmbr engine_memory engine_odd_text
         engine_optimisations engine_packed engine_phrases engine_protect engine_quantize engine_scales engine_score
         engine_settings engine_shortlist engine_shrink engine_split engine_team engine_text engine_watch features
-        model_text phrase_lattice server_api server_deepl server_openapi server_page text_split text_titles tools_abi
-        tools_check tools_route tools_models tools_statistics""",
+        import_spm_paths model_text phrase_lattice server_api server_deepl server_openapi server_page text_split
+        text_titles tools_abi tools_check tools_directed tools_route tools_models tools_statistics""",
     "Expat": "base_xml document_xliff text_glossary text_memory",
     "libzip": "base_zip document_office",
     "Gumbo": "document_corpus",

@@ -98,21 +98,25 @@ static void test_kernels_follow(void **state)
 
 // ---- layers ---------------------------------------------------------------------------------------
 
-enum { MOST = 96 };
+enum { MOST = 96, KEPT = 2 * CPU_SHAPES + 32 };
 
 static const float numbers[MOST * MOST];
+static dgm_tensor kept[KEPT]; // a layer borrows its tensor
+static int kept_count;
 
 static dgm_linear *load(dgm_backend *b, dgm_precision precision, int inputs, int outputs)
 {
-    const dgm_tensor t = {.name = "w",
-                          .type = DGM_TYPE_F32,
-                          .n_dims = 2,
-                          .shape = {outputs, inputs},
-                          .rows = outputs,
-                          .cols = inputs,
-                          .data = numbers,
-                          .bytes = (size_t)inputs * (size_t)outputs * sizeof(float)};
-    const dgm_linear_part part = {.weight = &t};
+    assert_true(kept_count < KEPT);
+    dgm_tensor *t = &kept[kept_count++];
+    *t = (dgm_tensor){.name = "w",
+                      .type = DGM_TYPE_F32,
+                      .n_dims = 2,
+                      .shape = {outputs, inputs},
+                      .rows = outputs,
+                      .cols = inputs,
+                      .data = numbers,
+                      .bytes = (size_t)inputs * (size_t)outputs * sizeof(float)};
+    const dgm_linear_part part = {.weight = t};
     dgm_linear *l = NULL;
     dgm_error err;
     if (dgm_linear_load(b, &part, 1, precision, &l, &err) != DGM_OK) fail_msg("%s", err.text);
