@@ -33,6 +33,13 @@ def fingerprint(program, only):
                 "--check", "tests/system/fingerprint.sha256")
 
 
+def composed_on_gpu(build, lines, *more, limit=3600):
+    """Compositions on the GPU made of software, by small models."""
+    label = " ".join(["tests/system/compositions --device cuda", *map(str, more)])
+    return test(label, "tests/system/compositions", f"{build}/dragoman", TEXT, lines, "--device", "cuda", "--small", *more,
+                env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda"}, limit=limit)
+
+
 def source(build):
     """What can be said without a compiler."""
     return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names",
@@ -125,7 +132,7 @@ def system(build):
     tests += [system_test(program, "optimisations", RECURRENT, TEXT, lines), on("identity", lines // 3)]
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
     if not os.environ.get("SANFLAGS"):
-        tests += [test("tests/system/software_gpu", "tests/system/software_gpu", build)]
+        tests += [test("tests/system/software_gpu", "tests/system/software_gpu", build), composed_on_gpu(build, 2, "--sample", 29)]
         # The first sites of each kind and a sample; seconds, and no file systems to be mounted.
         tests += [test("tests/system/faults (short)", "tests/system/faults", build, "--first", 2, "--sample", 4,
                        "--parts", "commands,python"),
@@ -180,7 +187,8 @@ def long(build):
     tests += [test("tests/system/faults", "tests/system/faults", build, limit=8 * 3600),
               test("tests/system/kills", "tests/system/kills", build, limit=8 * 3600),
               test("tests/system/soak", "tests/system/soak", build, limit=2 * 3600)]
-    tests += [test("tests/system/software_gpu all", "tests/system/software_gpu", build, "all")]
+    tests += [test("tests/system/software_gpu all", "tests/system/software_gpu", build, "all"),
+              composed_on_gpu(build, 3, "--all", limit=2 * 3600)]
     tests += [test(f"tests/system/{name} all", f"tests/system/{name}", program, EN_DE, 0) for name in ("documents", "office")]
     tests += [system_test(program, "optimisations", model, TEXT, 1000) for model in recurrent]
     for model in writing:
