@@ -424,20 +424,22 @@ test-long:
 # ---- hardening: each prints one line of counts (docs/internals/TESTING.md) ---------------------
 # MINUTES in all; without it one for each target.
 fuzz:
-	$(INSTALL) build test long
+	$(INSTALL) build test harden
 	@scripts/fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(TARGETS)
 
 # The suite under a sanitizer; TIERS="unit system" and PART=2/5 choose a part of it. MSan knows only what it compiled:
 # tests/suite.py names the tests that use libraries of others.
 check-asan check-tsan check-msan:
-	$(INSTALL) build test
+	$(INSTALL) build test $(if $(filter %msan,$@),harden)
 	$(AGAIN) $(if $(filter %asan,$@),ASAN=1,$(if $(filter %tsan,$@),TSAN=1,MSAN=1 CC=clang CXX=clang++)) check-sanitized
 check-sanitized: unit-programs $(if $(MSAN),,all python)
 	$(RUN_TESTS) -k $(if $(PART),--part $(PART)) $(or $(TIERS),$(if $(MSAN),memory,unit system))
 
 check-analyzer:
+	$(INSTALL) build
 	@scripts/check_analyzers gcc
 check-tidy:
+	$(INSTALL) build harden
 	@scripts/check_analyzers tidy
 
 # The tracked files of the last commit, with its date and no owner: the same bytes everywhere.
@@ -448,6 +450,7 @@ dist:
 	@echo "$(DIST): $$(gzip -dc $(DIST) | tar -t | grep -vc '/$$') files, $$(sha256sum < $(DIST) | cut -c1-64)"
 
 check-reproducible:
+	$(INSTALL) build test harden
 	@scripts/check_reproducible
 
 # Calls that fail in turn, commands that are killed, a service and a corpus job for long. FAULTS, KILLS, SOAK: further options.
