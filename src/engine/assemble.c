@@ -8,6 +8,7 @@
 // Words of a link are what white space separates in the whole line and in the whole translation:
 //
 //     span of a token in the piece's text -> offset in the line -> words begun up to there - 1
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -439,6 +440,13 @@ static int runaway(const int32_t *tokens, int count, bool to_end)
     return -1;
 }
 
+// Would a hypothesis that has all its constraint asks for lose some of it by the cut?
+static bool is_demanded(const dgm_piece_state *piece, const dgm_raw *h, int end)
+{
+    const dgm_hypothesis whole = {.tokens = h->tokens, .count = h->count}, cut = {.tokens = h->tokens, .count = end};
+    return piece->constraint && !piece->relaxed && dgm_piece_meets(piece, &whole) && !dgm_piece_meets(piece, &cut);
+}
+
 void dgm_piece_cut(dgm_piece_state *piece)
 {
     const dgm_encoded *e = &piece->line->job->encoded;
@@ -447,6 +455,7 @@ void dgm_piece_cut(dgm_piece_state *piece)
         const int end = runaway(h->tokens, h->count, true);
         const int32_t *source = e->tokens + piece->ids_at + piece->text_first;
         if (end < 0 || runaway(source, piece->text_count, false) >= 0) continue;
+        if (is_demanded(piece, h, end)) continue;
         if (h->scores) ((float *)(uintptr_t)h->scores)[end] = h->scores[h->count];
         h->count = end;
         h->finished = true;
@@ -512,22 +521,30 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
     return DGM_OK;
 }
 
+// What a line was asked for in vain; NULL: nothing.
+static const char *missed_by(const dgm_line_state *line)
+{
+    bool relaxed = false, nothing = false;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_piece_state *piece = piece_of(line, i);
+        relaxed |= piece->relaxed;
+        nothing |= piece->hyp_count > 0 && !(piece->hyps[0].sum > -INFINITY) && !piece->late;
+    }
+    if (relaxed) return "no translation within the maximum length meets the constraints";
+    return nothing ? "no translation within the maximum length has all that was asked for" : NULL;
+}
+
 // What became of constraints. Without memory for the longer text the shorter one stays.
 static void take_notice(dgm_line_state *line, dgm_result *out)
 {
-    static const char relaxed[] = "no translation within the maximum length meets the constraints";
-    bool any = false;
-    for (size_t i = 0; i < line->pieces.count; i++) any |= piece_of(line, i)->relaxed;
+    const char *missed = missed_by(line);
     out->notice = line->notice;
     line->notice = NULL;
-    if (!any) return;
+    if (!missed) return;
     line->flags |= DGM_LINE_UNMET;
     dgm_writer w = {0};
-    if (out->notice) {
-        dgm_write_text(&w, out->notice);
-        dgm_write_text(&w, "; ");
-    }
-    dgm_write_text(&w, relaxed);
+    if (out->notice) dgm_write_format(&w, "%s; ", out->notice);
+    dgm_write_text(&w, missed);
     char *text = dgm_writer_take(&w, NULL);
     if (!text) return;
     dgm_free((void *)(uintptr_t)out->notice);

@@ -434,6 +434,26 @@ static void repetition(void **state)
     assert_float_equal(one_score(2, 1.5f), plain + (weighted - plain) + (punished - plain), 1e-4);
 }
 
+// Where no path has what a line is asked for besides, it says so.
+static void nothing_is_found(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_error error;
+    dgm_translator *t = NULL;
+    dgm_settings_default(&s);
+    s.lattices = 1;
+    s.min_length = 8;
+    if (dgm_open(&t, TRANSFORMER, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    dgm_results *r = translate(t, "Good morning.", "lattice\n0 1 0 House\n1 0\n");
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    assert_string_equal(dgm_result_text(r->items[0]), "");
+    assert_true(r->items[0]->flags & DGM_LINE_UNMET);
+    assert_non_null(strstr(r->items[0]->notice, "no translation"));
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
 static void refused_settings(void **state)
 {
     (void)state;
@@ -498,6 +518,7 @@ int main(void)
         cmocka_unit_test(prefixes),
         cmocka_unit_test(refused_lines),   cmocka_unit_test(refused_settings),
         cmocka_unit_test(memory),          cmocka_unit_test(repetition),
+        cmocka_unit_test(nothing_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
