@@ -198,6 +198,29 @@ int dgm_constraint_missing(const dgm_constraint *c, int32_t state)
     return missing;
 }
 
+bool dgm_constraint_glued(const dgm_constraint *c, int32_t state)
+{
+    int32_t node = at_of(c, state);
+    while (node > BEGIN) node = c->nodes[node].fail;
+    return c->from_right && node == ROOT;
+}
+
+bool dgm_constraint_under_way(const dgm_constraint *c, int32_t state)
+{
+    return under_way(c, state, met(c, state)) != NULL;
+}
+
+bool dgm_constraint_pending(const dgm_constraint *c, int32_t state)
+{
+    return met(c, state) != (mask_of(c, state) & c->all);
+}
+
+const int32_t *dgm_constraint_beginnings(const dgm_constraint *c, int *count)
+{
+    *count = c->surfaces->break_count;
+    return c->surfaces->breaks;
+}
+
 int dgm_constraint_banks(const dgm_constraint *c)
 {
     return 2 * (c->terms + (c->suffix_subwords > 0)) + 1;

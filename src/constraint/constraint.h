@@ -100,6 +100,14 @@ bool dgm_constraint_clashes(const dgm_constraint *c, int32_t state, const dgm_co
 bool dgm_constraint_lacks(const dgm_constraint *c, int32_t state);
 bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state); // everything is met
 int dgm_constraint_missing(const dgm_constraint *c, int32_t state);  // subwords still to come
+// Read from the right: does the text end inside of a word? A term that is not under way can only stand behind a token
+// with that word's beginning (dgm_constraint_beginnings).
+bool dgm_constraint_glued(const dgm_constraint *c, int32_t state);
+bool dgm_constraint_under_way(const dgm_constraint *c, int32_t state); // is some of what it lacks said?
+// Does a term count as met only if the word ends here?
+bool dgm_constraint_pending(const dgm_constraint *c, int32_t state);
+// Tokens that begin outside of words, the end symbol among them, ascending; named as other lists are.
+const int32_t *dgm_constraint_beginnings(const dgm_constraint *c, int *count);
 int dgm_constraint_banks(const dgm_constraint *c);                  // their number
 int dgm_constraint_bank(const dgm_constraint *c, int32_t state);    // 0 .. banks - 1
 // What the missing subwords cost if subword i of all forced patterns, behind each other, costs cost[i].

@@ -111,6 +111,12 @@ float dgm_hypo_debt(const dgm_search *s, const dgm_active *p, int hypo)
 
 // ---- rows --------------------------------------------------------------------------------------
 
+// Does a model that writes from the right have to begin the word that it is in before anything that is lacking?
+static bool is_amid(const dgm_constraint *c, int32_t state)
+{
+    return dgm_constraint_glued(c, state) && !dgm_constraint_under_way(c, state);
+}
+
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
 {
     const dgm_active *p = &s->active[s->rows.active[row]];
@@ -119,6 +125,10 @@ void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
     const int32_t *deny = NULL;
     int denied = 0;
     dgm_constraint_limits(p->constraint, state, &t->allow, &t->allow_count, &deny, &denied);
+    // With few tokens to go what is lacking cannot wait for the model to begin a word.
+    if (!t->allow && is_amid(p->constraint, state) &&
+        p->max_length - p->tokens <= dgm_constraint_missing(p->constraint, state) + 2)
+        t->allow = dgm_constraint_beginnings(p->constraint, &t->allow_count);
     t->allow_name = dgm_constraint_list_name(p->constraint, t->allow);
     const bool closed = !dgm_constraint_may_end(p->constraint, state);
     // Where every token is a candidate, those that say a term too often are left out later, and only they.
@@ -270,6 +280,27 @@ bool dgm_banks_completes(const dgm_search *s, const dgm_active *p, int hypo, int
 
 // ---- candidates --------------------------------------------------------------------------------
 
+// Tokens that a hypothesis needs at least for what it lacks behind a candidate. A term that pairs say on one side takes
+// a pair for each of its subwords.
+static int tokens_missing(const dgm_search *s, const dgm_active *p, const dgm_candidate *c, int32_t state, int missing)
+{
+    const dgm_constraint *x = p->constraint, *right = p->constraint_right;
+    if (!right) return missing + (missing > 0 && is_amid(x, state));
+    const bool pending = dgm_constraint_pending(right, c->state_right);
+    const bool ample = 2 * missing + 2 <= p->max_length - p->tokens - s->vectors;
+    if (ample) return missing > 0 ? 2 * missing - 1 : 0;
+    const int other = dgm_constraint_missing(right, dgm_constraint_join(right, c->state_right, x, state));
+    const bool glued = dgm_constraint_glued(right, c->state_right);
+    if (missing > 0) return other < missing ? 2 * other - 1 : 2 * missing - 1 + glued;
+    return pending || (glued && dgm_constraint_pending(x, state));
+}
+
+bool dgm_banks_hopeless(const dgm_search *s, const dgm_active *p, const dgm_candidate *c)
+{
+    const int missing = dgm_constraint_missing(p->constraint, c->state);
+    return tokens_missing(s, p, c, c->state, missing) > p->max_length - p->tokens - s->vectors;
+}
+
 // NULL: it cannot live, or end.
 static dgm_bank_entry *add(dgm_search *s, const dgm_active *p, const dgm_candidate *c)
 {
@@ -292,8 +323,7 @@ static dgm_bank_entry *add(dgm_search *s, const dgm_active *p, const dgm_candida
             b->debt = debt_of(s, p, state);
         }
         b->asked_count++;
-        e.missing = b->missing;
-        if (p->constraint_right && e.missing > 0) e.missing = 2 * e.missing - 1; // on one side, if need be
+        e.missing = tokens_missing(s, p, c, state, b->missing);
         e.bank = b->bank;
         e.key -= b->debt;
         if (s->width == 1) e.key += displaced * (float)e.missing;

@@ -51,6 +51,37 @@ static void deny_end(const dgm_search *s, dgm_terms *t)
     t->deny_count = s->deny_early_count;
 }
 
+static void allow_named(const dgm_constraint *c, const int32_t *list, int count, dgm_terms *t)
+{
+    if (!list || t->allow) return;
+    dgm_terms_allow(t, list, count);
+    t->allow_name = dgm_constraint_list_name(c, list);
+}
+
+// With few pairs to go what is lacking cannot wait for the model: the right half has to begin a word that a term can
+// stand before, and the left one to end the term that it has said.
+static void hurry(const dgm_search *s, const dgm_active *p, int hypo, dgm_terms *left, dgm_terms *right)
+{
+    const dgm_constraint *c = p->constraint, *c_right = p->constraint_right;
+    const int32_t state = p->now.states[hypo * s->scorer_count + s->scorer_count - 2];
+    const int32_t state_right = p->now.live[hypo].state_right, *list = NULL, *deny;
+    int count = 0, denied, missing = dgm_pair_missing(s, p, hypo);
+    const bool pending = dgm_constraint_pending(c, state), pending_right = dgm_constraint_pending(c_right, state_right);
+    if (pending || pending_right) missing = dgm_constraint_missing(c, dgm_constraint_start(c)); // of what may be lost
+    if (missing == 0 || p->max_length - p->tokens > 2 * missing + 3) return;
+    if (pending_right) {
+        dgm_constraint_limits(c_right, state_right, &list, &count, &deny, &denied);
+        allow_named(c_right, list, count, right);
+    } else if (dgm_constraint_glued(c_right, state_right) &&
+               (pending || !dgm_constraint_under_way(c_right, state_right))) {
+        list = dgm_constraint_beginnings(c_right, &count);
+        allow_named(c_right, list, count, right);
+    }
+    if (!pending) return;
+    dgm_constraint_limits(c, state, &list, &count, &deny, &denied);
+    allow_named(c, list, count, left);
+}
+
 // Terms of both sides of a row.
 void dgm_pair_terms(dgm_search *s, int row)
 {
@@ -84,6 +115,7 @@ void dgm_pair_terms(dgm_search *s, int row)
             right->deny_count = 0;
         }
     }
+    if (p->constraint_right) hurry(s, p, hypo, left, right);
     r->watch[2 * row] = r->watch[2 * row + 1] = s->eos;
     if (p->walk) dgm_pair_follow_lattice(s, p, row);
 }

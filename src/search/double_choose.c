@@ -103,8 +103,23 @@ static int must_complete(table *t)
     return t->chatter ? 0 : dgm_constraint_missing(p->constraint, g->state | met);
 }
 
-// Pairs of the table onto the shelf, or only those behind which less is missing than before; how many.
-static int put_pairs(table *t, shelf *kept, int missing)
+// Has the hypothesis just about the room for what it lacks? Then pairs that leave less than that must not push others
+// off the shelf.
+static bool is_tight(const table *t)
+{
+    const dgm_active *p = t->g->p;
+    const dgm_constraint *c = p->constraint;
+    if (!c || t->g->s->pairs->roomy) return false;
+    int lacks = dgm_pair_missing(t->g->s, p, t->g->hypo);
+    const bool pending = dgm_constraint_pending(c, t->g->state) ||
+                         (t->g->both && dgm_constraint_pending(p->constraint_right, t->g->state_right));
+    if (pending) lacks = dgm_constraint_missing(c, dgm_constraint_start(c)); // or it may
+    return lacks > 0 && p->max_length - p->tokens <= 2 * lacks + 3;
+}
+
+// Pairs of the table onto the shelf, or only those behind which less is missing than before, or none that is hopeless;
+// how many.
+static int put_pairs(table *t, shelf *kept, int missing, bool tight)
 {
     const ground *g = t->g;
     const dgm_search *s = g->s;
@@ -112,11 +127,12 @@ static int put_pairs(table *t, shelf *kept, int missing)
     int count = 0;
     for (int i = 0; i < t->lefts; i++)
         for (int k = 0; k < t->rights && t->left[i].may; k++) {
-            if (!missing && (t->left[i].rank + 1) * (t->right[k].rank + 1) > kept->room) continue;
+            if (!missing && !tight && (t->left[i].rank + 1) * (t->right[k].rank + 1) > kept->room) continue;
             dgm_candidate c;
             if (!dgm_pair_make(t, i, k, &c)) continue;
             const bool ends = dgm_candidate_ends(s, &c);
             if (!ends && missing && dgm_constraint_missing(p->constraint, c.state) >= missing) continue;
+            if (!ends && tight && dgm_banks_hopeless(s, p, &c)) continue;
             c.chatter = t->chatter && !ends;
             if (ends) note_end(s, p, &c);
             put(s, p, kept, &c);
@@ -130,7 +146,9 @@ static void look_at(const dgm_search *s, const dgm_active *p, int row, shelf *ke
     table *t = s->pairs->table;
     dgm_pair_lay_table(t, s, p, row);
     const int missing = must_complete(t);
-    if (missing == 0 || put_pairs(t, kept, missing) == 0) put_pairs(t, kept, 0);
+    const bool tight = is_tight(t);
+    if (tight && put_pairs(t, kept, 0, true) > 0) return;
+    if (missing == 0 || put_pairs(t, kept, missing, false) == 0) put_pairs(t, kept, 0, false);
 }
 
 // Of the words that the model likes best only the first count, and an end that is none of these only where a lattice

@@ -426,6 +426,8 @@ void dgm_banks_enter(dgm_search *s, int active); // a sentence that has constrai
 bool dgm_hypo_complete(const dgm_search *s, const dgm_active *p, int hypo); // may end
 int dgm_hypo_bank(const dgm_search *s, const dgm_active *p, int hypo);
 float dgm_hypo_debt(const dgm_search *s, const dgm_active *p, int hypo);
+// Is there no room behind a pair that goes on for what it lacks?
+bool dgm_banks_hopeless(const dgm_search *s, const dgm_active *p, const dgm_candidate *c);
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t); // what a row may not say
 int dgm_banks_watch(dgm_search *s); // before rank: how many tokens it shall watch
 void dgm_banks_read(dgm_search *s); // after rank
