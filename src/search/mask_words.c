@@ -247,6 +247,17 @@ static void add_way(filling *f, dgm_mask_state *states, const dgm_mask_state *x)
     if (f->count == DGM_MASK_STATES) f->worst = worst_of(states, f->count);
 }
 
+// Is a word the next of a term that is lacking? What is demanded comes before what repeats itself, as in other searches.
+static bool is_demanded(const dgm_active *p, int32_t state, int32_t token)
+{
+    int32_t tokens[DGM_OFFERS];
+    int subwords[DGM_OFFERS];
+    const int count = p->constraint ? dgm_constraint_offers(p->constraint, state, tokens, subwords, DGM_OFFERS) : 0;
+    for (int i = 0; i < count; i++)
+        if (tokens[i] == token) return true;
+    return false;
+}
+
 // State i of a place goes on with a word.
 static void take(filling *f, int place, int i, int32_t token, float value)
 {
@@ -263,7 +274,9 @@ static void take(filling *f, int place, int i, int32_t token, float value)
     x.state = advance(p, now->state, token, &x.sum, &broken);
     // A forced beginning may repeat itself.
     read_way(f, place, i);
-    if (apart && place >= p->prefix_count && dgm_holds_id(f->denied, f->denied_count, token)) return;
+    if (apart && place >= p->prefix_count && dgm_holds_id(f->denied, f->denied_count, token) &&
+        !is_demanded(p, now->state, token))
+        return;
     if (apart && dgm_holds_id(f->said, f->said_count, token)) x.sum += dgm_history_cost(f->s);
     if (broken || (!x.kept && !completes(p, x.state, f->c->length - place - 1))) return;
     if (apart)

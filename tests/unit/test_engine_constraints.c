@@ -294,6 +294,29 @@ static void pairs_leave_room_for_terms(void **state)
         }
 }
 
+// Whole sentences at once: what is demanded comes before what repeats itself, as in other searches.
+static void demands_come_before_repetition(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"I see the morning.", "morning", "Good morning is good.", "The house is old."};
+    static const char *const words[] = {"sun", "haus haus", "und", "sun und sun", "musik"};
+    for (int n = 1; n <= 3; n++) {
+        dgm_settings s;
+        dgm_error error;
+        dgm_translator *t = NULL;
+        dgm_settings_default(&s);
+        s.no_repeat_ngram = n;
+        if (dgm_open(&t, "tests/data/models/cmlm-pieces.gguf", &s, &error) != DGM_OK) fail_msg("%s", error.text);
+        for (int i = 0; i < 20; i++) {
+            const dgm_input in = input(texts[i / 5], words[i % 5]);
+            dgm_results *r = translate(t, &in, 1);
+            holds(r->items[0], words[i % 5]);
+            dgm_results_free(&r);
+        }
+        dgm_close(&t);
+    }
+}
+
 // What is demanded is not cut off where a translation repeats itself before it.
 static void runaways_keep_their_terms(void **state)
 {
@@ -411,6 +434,7 @@ int main(void)
         cmocka_unit_test(pieces_have_their_own), cmocka_unit_test(too_much_for_a_line),
         cmocka_unit_test(terms_that_are_there_anyway), cmocka_unit_test(terms_are_found_out_at_a_glance),
         cmocka_unit_test(terms_replace_their_source), cmocka_unit_test(terms_that_do_not_fit_the_line),
+        cmocka_unit_test(demands_come_before_repetition),
         cmocka_unit_test(runaways_keep_their_terms), cmocka_unit_test(pairs_leave_room_for_terms),
         cmocka_unit_test(allocations_may_fail),  cmocka_unit_test(terms_are_said_no_more_often_than_their_source),
     };
