@@ -84,6 +84,8 @@ void dgm_demander_free(dgm_demander *d)
     dgm_free(d->places);
     dgm_tokens_free(&d->words);
     dgm_tokens_free(&d->around);
+    dgm_writer_free(&d->spelled);
+    dgm_free(d->spelling);
 }
 
 // One more sentence for the line's notice. What is too long of a text is left out.
@@ -181,11 +183,35 @@ dgm_status dgm_demander_spell_by(dgm_demander *d, const dgm_vocab *v, dgm_text t
     return DGM_OK;
 }
 
+// d->tokens are those of the text that was spelled last; false: it is another one.
+static bool recall(dgm_demander *d, dgm_text text, bool *fits)
+{
+    const dgm_text last = {(const char *)d->spelled.data, d->spelled.size};
+    if (last.size == 0 || !dgm_text_equal(last, text) || d->tokens.ids_cap < d->spelling_count) return false;
+    d->tokens.count = d->spelling_count;
+    if (d->spelling_count) memcpy(d->tokens.ids, d->spelling, d->spelling_count * sizeof *d->spelling);
+    *fits = d->spelling_fits;
+    return true;
+}
+
+static dgm_status remember(dgm_demander *d, dgm_text text, bool fits, dgm_error *err)
+{
+    const size_t n = d->tokens.count;
+    DGM_TRY(dgm_grow(&d->spelling, &d->spelling_cap, n, sizeof *d->spelling, err));
+    if (n) memcpy(d->spelling, d->tokens.ids, n * sizeof *d->spelling);
+    d->spelling_count = n;
+    d->spelling_fits = fits;
+    dgm_write_bytes(&d->spelled, text.data, text.size);
+    return d->spelled.failed ? dgm_no_memory(err) : DGM_OK;
+}
+
 dgm_status dgm_demander_spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *err)
 {
+    if (recall(d, text, fits)) return DGM_OK;
+    d->spelled.size = 0;
     DGM_TRY(dgm_demander_spell_by(d, d->t->target, text, fits, err));
     for (size_t i = 0; i < d->tokens.count && *fits; i++) *fits = !is_never(d->t, d->tokens.ids[i]);
-    return DGM_OK;
+    return remember(d, text, *fits, err);
 }
 
 // An end that begins outside of words stands behind the word before it without a space.

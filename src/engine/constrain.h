@@ -39,6 +39,10 @@ typedef struct dgm_demander {
     dgm_demands demands;
     dgm_writer clean, decoded, notice;
     dgm_tokens tokens;
+    dgm_writer spelled; // the text that was spelled last, and as what: a term is looked at several times
+    int32_t *spelling;
+    size_t spelling_count, spelling_cap;
+    bool spelling_fits;
     int32_t *ids; // tokens of all patterns
     size_t id_count, id_cap;
     dgm_pattern *patterns;

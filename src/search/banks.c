@@ -326,7 +326,8 @@ static dgm_bank_entry *add(dgm_search *s, const dgm_active *p, const dgm_candida
         e.missing = tokens_missing(s, p, c, state, b->missing);
         e.bank = b->bank;
         e.key -= b->debt;
-        if (s->width == 1) e.key += displaced * (float)e.missing;
+        const int waits = p->constraint_right && b->missing > 0 ? 2 * b->missing - 1 : b->missing;
+        if (s->width == 1) e.key += displaced * (float)waits;
     }
     b->pool[b->pool_count] = e;
     return &b->pool[b->pool_count++];

@@ -210,10 +210,13 @@ static bool stop_ctranslate2(const dgm_search *s, const dgm_active *p)
 }
 
 // Constrained sentences: banks keep hypotheses alive that no longer have a chance. Over when the
-// best of them, at its present length, is behind what the result will hold.
+// best of them, at its present length, is behind what the result will hold. So is a sentence that is narrower than the
+// search, of which somebody wants to know only what it says.
 static bool stop_behind(const dgm_search *s, const dgm_active *p)
 {
-    const int count = wanted(s, p);
+    const bool glance = p->width < s->width;
+    if (!p->constraint && !glance) return false;
+    const int count = glance ? 1 : wanted(s, p);
     if (p->store.count < count) return false;
     const float best = dgm_final_score(p, best_live(s, p), dgm_counted_length(s, p->tokens + 1, true));
     return best <= p->store.items[count - 1].score;
@@ -343,7 +346,7 @@ void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m)
     dgm_active_swap(s, p);
     dgm_active_prune(s, p);
     dgm_active_settle(s, p);
-    p->done = p->now.count == 0 || s->finish->stop(s, p) || (p->constraint && stop_behind(s, p));
+    p->done = p->now.count == 0 || s->finish->stop(s, p) || stop_behind(s, p);
     if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) p->hand->early++;
     // A forced end is a step of its own, after the policy was asked; a hypothesis that is cut off completes
     // in this one, with those that ended.
