@@ -247,7 +247,7 @@ static void add_way(filling *f, dgm_mask_state *states, const dgm_mask_state *x)
     if (f->count == DGM_MASK_STATES) f->worst = worst_of(states, f->count);
 }
 
-// Is a word the next of a term that is lacking? What is demanded comes before what repeats itself, as in other searches.
+// Is a word the next of a term that is lacking? What is demanded comes before what repeats itself, as in any search.
 static bool is_demanded(const dgm_active *p, int32_t state, int32_t token)
 {
     int32_t tokens[DGM_OFFERS];
