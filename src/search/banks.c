@@ -286,13 +286,19 @@ static int tokens_missing(const dgm_search *s, const dgm_active *p, const dgm_ca
 {
     const dgm_constraint *x = p->constraint, *right = p->constraint_right;
     if (!right) return missing + (missing > 0 && is_amid(x, state));
-    const bool pending = dgm_constraint_pending(right, c->state_right);
     const bool ample = 2 * missing + 2 <= p->max_length - p->tokens - s->vectors;
     if (ample) return missing > 0 ? 2 * missing - 1 : 0;
+    const bool pending = dgm_constraint_pending(right, c->state_right);
     const int other = dgm_constraint_missing(right, dgm_constraint_join(right, c->state_right, x, state));
     const bool glued = dgm_constraint_glued(right, c->state_right);
     if (missing > 0) return other < missing ? 2 * other - 1 : 2 * missing - 1 + glued;
     return pending || (glued && dgm_constraint_pending(x, state));
+}
+
+bool dgm_banks_short(const dgm_active *p)
+{
+    const int all = dgm_constraint_missing(p->constraint, dgm_constraint_start(p->constraint));
+    return p->max_length - p->tokens <= 2 * all + 3;
 }
 
 bool dgm_banks_hopeless(const dgm_search *s, const dgm_active *p, const dgm_candidate *c)

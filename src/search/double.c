@@ -115,7 +115,7 @@ void dgm_pair_terms(dgm_search *s, int row)
             right->deny_count = 0;
         }
     }
-    if (p->constraint_right) hurry(s, p, hypo, left, right);
+    if (p->constraint_right && dgm_banks_short(p)) hurry(s, p, hypo, left, right);
     r->watch[2 * row] = r->watch[2 * row + 1] = s->eos;
     if (p->walk) dgm_pair_follow_lattice(s, p, row);
 }

@@ -109,7 +109,7 @@ static bool is_tight(const table *t)
 {
     const dgm_active *p = t->g->p;
     const dgm_constraint *c = p->constraint;
-    if (!c || t->g->s->pairs->roomy) return false;
+    if (!c || t->g->s->pairs->roomy || !dgm_banks_short(p)) return false;
     int lacks = dgm_pair_missing(t->g->s, p, t->g->hypo);
     const bool pending = dgm_constraint_pending(c, t->g->state) ||
                          (t->g->both && dgm_constraint_pending(p->constraint_right, t->g->state_right));

@@ -426,6 +426,8 @@ void dgm_banks_enter(dgm_search *s, int active); // a sentence that has constrai
 bool dgm_hypo_complete(const dgm_search *s, const dgm_active *p, int hypo); // may end
 int dgm_hypo_bank(const dgm_search *s, const dgm_active *p, int hypo);
 float dgm_hypo_debt(const dgm_search *s, const dgm_active *p, int hypo);
+// Has a sentence of pairs hardly more room than all of its terms take?
+bool dgm_banks_short(const dgm_active *p);
 // Is there no room behind a pair that goes on for what it lacks?
 bool dgm_banks_hopeless(const dgm_search *s, const dgm_active *p, const dgm_candidate *c);
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t); // what a row may not say
