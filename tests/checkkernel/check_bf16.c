@@ -173,9 +173,11 @@ static void one_shape(ck *c, const shape *s, ck_kind kind)
     ck_guards(c);
 }
 
-static shape random_shape(ck *c)
+// deep: rows of A that do not fit into a first cache, and are multiplied a part at a time.
+static shape random_shape(ck *c, bool deep)
 {
     shape s = {.m = 1 + ck_below(c, 70), .n = 1 + ck_below(c, 300), .k = 1 + ck_below(c, 140)};
+    if (deep) s.m += 32, s.n = 1 + s.n % 130, s.k += 240 + s.k;
     s.bias = ck_below(c, 2);
     s.residual = ck_below(c, 2);
     s.alias = s.residual && ck_below(c, 2);
@@ -210,7 +212,7 @@ void check_gemm_bf16(ck *c)
 {
     for (int i = 0; i < 120 && !c->failed; i++) {
         static const ck_kind kinds[] = {CK_UNIT, CK_UNIT, CK_WIDE};
-        const shape s = random_shape(c);
+        const shape s = random_shape(c, i % 15 == 14);
         one_shape(c, &s, kinds[i % 3]);
     }
     shape large = {.m = 7, .n = 129, .k = 2048, .n_end = 129, .lda = 2048, .ldc = 129, .ldw = 2048};

@@ -272,10 +272,12 @@ static shape plain_shape(const product *p, int m, int n, int k)
     return s;
 }
 
-static shape random_shape(ck *c, const product *p)
+// deep: rows of A that do not fit into a first cache, and are multiplied a part at a time.
+static shape random_shape(ck *c, const product *p, bool deep)
 {
     const int most = ck_below(c, 4) ? 36 : 100; // beyond two blocks of 32 rows, too
-    shape s = plain_shape(p, 1 + ck_below(c, most), 1 + ck_below(c, ALL), 1 + ck_below(c, 200));
+    const int m = deep ? 33 + ck_below(c, 120) : 1 + ck_below(c, most);
+    shape s = plain_shape(p, m, 1 + ck_below(c, ALL), 1 + (deep ? 500 + ck_below(c, 700) : ck_below(c, 200)));
     s.bias = ck_below(c, 2);
     s.residual = ck_below(c, 2);
     s.alias = s.residual && ck_below(c, 2);
@@ -315,7 +317,7 @@ static void check(ck *c, const product *p)
         one_shape(c, p, &s);
     }
     for (int i = 0; i < 200 && !c->failed; i++) {
-        const shape s = random_shape(c, p);
+        const shape s = random_shape(c, p, i % 12 == 11);
         one_shape(c, p, &s);
     }
     static const int large[][3] = {{7, 129, 2048}, {64, 192, 512}, {3, 64, 4100}, {17, 700, 64}};
@@ -363,7 +365,7 @@ static void lowest_weight(ck *c)
 static void as_bytes(ck *c)
 {
     for (int i = 0; i < 100 && !c->failed; i++) {
-        shape s = random_shape(c, &i8);
+        shape s = random_shape(c, &i8, i % 12 == 11);
         s.alias = false;
         const int width = s.n_end - s.n_begin, ldq = width + ck_below(c, 5);
         ck_begin(c, "m %d n %d k %d columns %d..%d act %d as bytes", s.m, s.n, s.k, s.n_begin,

@@ -10,10 +10,15 @@
 // without saturation; the start values of the columns are added in the epilogue.
 //   up to 16 rows: tiles 0-3 are the sums of 64 columns, 4 is A, 6 and 7 are W in turn
 //   more: tiles 0-3 are 2 x 2 sums (32 rows x 32 columns), 4 and 5 A, 6 and 7 W
-// The second form loads half as much for each product. Rows that do not fill a block are taken with
-// rows before them, whose results are there and are left alone, so that one height of tiles serves a
-// whole product and W is walked over once; below 16 rows tiles are as high as there are rows. An element is the sum of
-// the same instructions in the same order in either form.
+// The second form loads half as much for each product; of many steps it loads each tile as soon as its last product of
+// the step before has begun. Rows that do not fill a block are taken with rows before them, whose results are there and are left alone, so
+// that one height of tiles serves a whole product; below 16 rows tiles are as high as there are rows. An element is the
+// sum of the same instructions in the same order in either form.
+//
+// The unit wants a line a cycle, about what the second cache gives at best: A has to come from the first one. W is
+// therefore read past that (tileloaddt1), unless a panel is so shallow that other rows find it there again; and of many
+// rows as many are taken through W at a time as fit into the first cache, if W stays in the second meanwhile. Measured
+// (docs/results/THROUGHPUT.md): 32 rows of 512 x 512 in bf16 went from 52 to 72 % of the unit's peak.
 //
 // A product of 32 x 32 sums and 256 deep keeps the matrix unit busy for 256 cycles, and its epilogue
 // the vector units for nearly as long. Neither waits for the other: the sums of a block are stored
@@ -30,7 +35,10 @@ enum {
     DEEP = 16 * STEP, // bytes of a panel that one tile of A meets
     TILE = 16 * 16, // sums
     UNIT = 8,       // rows of a tile that are finished at a time
-    UNITS = 4 * 16 / UNIT // of a block
+    UNITS = 4 * 16 / UNIT, // of a block
+    STREAMED = 8,          // steps from which on W is read past the first cache
+    KEPT_A = 32 << 10,     // bytes of A that stay in the first cache (48 KiB) ..
+    KEPT_W = 3 << 19       // .. and of W in the second (2 MiB)
 };
 
 // What ldtilecfg reads.
@@ -67,6 +75,7 @@ typedef struct tile_product {
     int m;
     int_out out;
     int steps, height; // tiles of A in a row; rows of a tile
+    bool cold;         // W comes from memory
     void (*finish)(struct tile_product *p, int units);
 } tile_product;
 
@@ -173,66 +182,102 @@ static int units_a_step(const tile_product *p)
     do {                                                                                           \
         _tile_stored(sum, (p)->sums + (sum)*TILE, 64);                                             \
         _tile_zero(sum);                                                                           \
-        AMX_DOT(sum, a, w);                                                                   \
+        AMX_DOT(sum, a, w);                                                                        \
+    } while (0)
+#define ADD_TILE(p, sum, a, w) AMX_DOT(sum, a, w)
+
+// A tile of W.
+#define LOAD_W(tile, from, stream)                                                                 \
+    do {                                                                                           \
+        if (stream)                                                                                \
+            _tile_stream_loadd(tile, from, STEP);                                                  \
+        else                                                                                       \
+            _tile_loadd(tile, from, STEP);                                                         \
     } while (0)
 
 // Up to 16 rows x 64 columns.
-static void multiply_wide(tile_product *p, const char *a, const char *w)
+#define WIDE_STEP(NEXT)                                                                            \
+    do {                                                                                           \
+        _tile_loadd(4, a, lda);                                                                    \
+        LOAD_W(6, w, stream);                                                                      \
+        NEXT(p, 0, 4, 6);                                                                          \
+        LOAD_W(7, w + 64, stream);                                                                 \
+        NEXT(p, 1, 4, 7);                                                                          \
+        LOAD_W(6, w + 128, stream);                                                                \
+        NEXT(p, 2, 4, 6);                                                                          \
+        LOAD_W(7, w + 192, stream);                                                                \
+        NEXT(p, 3, 4, 7);                                                                          \
+    } while (0)
+
+INLINE void multiply_wide(tile_product *p, const char *a, const char *w, const bool stream)
 {
     const size_t lda = p->lda;
     const int units = units_a_step(p);
-    _tile_loadd(4, a, lda);
-    _tile_loadd(6, w, STEP);
-    BEGIN_TILE(p, 0, 4, 6);
-    _tile_loadd(7, w + 64, STEP);
-    BEGIN_TILE(p, 1, 4, 7);
-    _tile_loadd(6, w + 128, STEP);
-    BEGIN_TILE(p, 2, 4, 6);
-    _tile_loadd(7, w + 192, STEP);
-    BEGIN_TILE(p, 3, 4, 7);
+    WIDE_STEP(BEGIN_TILE);
     for (int x = 1; x < p->steps; x++) {
         a += 64;
         w += DEEP;
-        _tile_loadd(4, a, lda);
-        _tile_loadd(6, w, STEP);
-        AMX_DOT(0, 4, 6);
-        _tile_loadd(7, w + 64, STEP);
-        AMX_DOT(1, 4, 7);
-        _tile_loadd(6, w + 128, STEP);
-        AMX_DOT(2, 4, 6);
-        _tile_loadd(7, w + 192, STEP);
-        AMX_DOT(3, 4, 7);
+        WIDE_STEP(ADD_TILE);
         p->finish(p, units);
     }
 }
 
-// 2 x 16 rows x 32 columns.
-static void multiply_square(tile_product *p, const char *a, const char *b, const char *w)
+// 2 x 16 rows x 32 columns, of few steps.
+#define SHALLOW_STEP(NEXT)                                                                         \
+    do {                                                                                           \
+        _tile_loadd(6, w, STEP);                                                                   \
+        _tile_loadd(4, a, lda);                                                                    \
+        NEXT(p, 0, 4, 6);                                                                          \
+        _tile_loadd(5, b, lda);                                                                    \
+        NEXT(p, 2, 5, 6);                                                                          \
+        _tile_loadd(7, w + 64, STEP);                                                              \
+        NEXT(p, 1, 4, 7);                                                                          \
+        NEXT(p, 3, 5, 7);                                                                          \
+    } while (0)
+
+static void multiply_shallow(tile_product *p, const char *a, const char *b, const char *w)
 {
     const size_t lda = p->lda;
     const int units = units_a_step(p);
-    _tile_loadd(6, w, STEP);
-    _tile_loadd(4, a, lda);
-    BEGIN_TILE(p, 0, 4, 6);
-    _tile_loadd(5, b, lda);
-    BEGIN_TILE(p, 2, 5, 6);
-    _tile_loadd(7, w + 64, STEP);
-    BEGIN_TILE(p, 1, 4, 7);
-    BEGIN_TILE(p, 3, 5, 7);
+    SHALLOW_STEP(BEGIN_TILE);
     for (int x = 1; x < p->steps; x++) {
         a += 64;
         b += 64;
         w += DEEP;
-        _tile_loadd(6, w, STEP);
-        _tile_loadd(4, a, lda);
-        AMX_DOT(0, 4, 6);
-        _tile_loadd(5, b, lda);
-        AMX_DOT(2, 5, 6);
-        _tile_loadd(7, w + 64, STEP);
-        AMX_DOT(1, 4, 7);
-        AMX_DOT(3, 5, 7);
+        SHALLOW_STEP(ADD_TILE);
         p->finish(p, units);
     }
+}
+
+// The same of STREAMED steps and more. The tiles of a step are there when it begins; `more`: it loads those of the next.
+#define SQUARE_STEP(NEXT, more)                                                                    \
+    do {                                                                                           \
+        if (more) w += DEEP, a += 64, b += 64;                                                     \
+        NEXT(p, 0, 4, 6);                                                                          \
+        NEXT(p, 2, 5, 6);                                                                          \
+        if (more) _tile_stream_loadd(6, w, STEP);                                                  \
+        NEXT(p, 1, 4, 7);                                                                          \
+        if (more) _tile_loadd(4, a, lda);                                                          \
+        NEXT(p, 3, 5, 7);                                                                          \
+        if (more) _tile_loadd(5, b, lda);                                                          \
+        if (more) _tile_stream_loadd(7, w + 64, STEP);                                             \
+    } while (0)
+
+static void multiply_square(tile_product *p, const char *a, const char *b, const char *w)
+{
+    const size_t lda = p->lda;
+    const int units = units_a_step(p);
+    _tile_stream_loadd(6, w, STEP);
+    _tile_loadd(4, a, lda);
+    _tile_loadd(5, b, lda);
+    _tile_stream_loadd(7, w + 64, STEP);
+    SQUARE_STEP(BEGIN_TILE, true);
+    for (int x = 2; x < p->steps; x++) {
+        SQUARE_STEP(ADD_TILE, true);
+        p->finish(p, units);
+    }
+    SQUARE_STEP(ADD_TILE, false);
+    p->finish(p, units);
 }
 
 static const char *panel(const tile_product *p, int column)
@@ -262,19 +307,23 @@ static void multiply(tile_product *p, const block *b)
     const char *upper = p->a + (size_t)b->row[0] * p->lda;
     const char *lower = p->a + (size_t)b->row[1] * p->lda;
     const char *w = panel(p, b->j) + b->j % PANEL * 4;
-    if (b->wide)
-        multiply_wide(p, upper, w);
+    if (p->steps < STREAMED && b->wide)
+        multiply_wide(p, upper, w, false);
+    else if (p->steps < STREAMED)
+        multiply_shallow(p, upper, lower, w);
+    else if (b->wide)
+        multiply_wide(p, upper, w, true);
     else
         multiply_square(p, upper, lower, w);
     p->finish(p, UNITS);
     expect(p, b);
 }
 
-// All rows x the 64 columns from j on.
-static void multiply_panel(tile_product *p, int j)
+// Rows from `first` to before `last`, a multiple of 32 or the last one of all, x the 64 columns from j on.
+static void multiply_panel(tile_product *p, int j, int first, int last)
 {
     const int m = p->m, end = p->out.n_end;
-    for (int r = 0; r < m; r += 32) {
+    for (int r = first; r < last; r += 32) {
         const int left = m - r;
         if (left <= 16) { // the last 16 rows there are
             const int row = m - p->height;
@@ -289,14 +338,25 @@ static void multiply_panel(tile_product *p, int j)
     }
 }
 
-// a, packed, lda, panel_size, m, out and steps of p are there.
+// Rows that are taken through all of W at a time.
+static int rows_at_a_time(const tile_product *p)
+{
+    const int fit = KEPT_A / 64 / p->steps / 32 * 32;
+    const size_t w = (size_t)(p->out.n_end - p->out.n_begin) / PANEL * p->panel_size;
+    return p->steps < STREAMED || fit == 0 || p->cold || w > KEPT_W ? p->m : fit;
+}
+
+// a, packed, lda, panel_size, m, out, steps and cold of p are there.
 static void amx_run(tile_product *p)
 {
     p->height = p->m < 16 ? p->m : 16;
     p->unit = UNITS;
     choose_finish(p);
     configure(p->height);
-    for (int j = p->out.n_begin; j < p->out.n_end; j += PANEL) multiply_panel(p, j);
+    const int rows = rows_at_a_time(p);
+    for (int r = 0; r < p->m; r += rows)
+        for (int j = p->out.n_begin; j < p->out.n_end; j += PANEL)
+            multiply_panel(p, j, r, p->m - r < rows ? p->m : r + rows);
     _tile_stored(0, p->sums, 64);
     _tile_stored(1, p->sums + TILE, 64);
     _tile_stored(2, p->sums + 2 * TILE, 64);

@@ -25,6 +25,7 @@ static void gemm_bf16_run_amx(const dgm_gemm_bf16_args *g)
     p.m = g->m;
     p.out = bf16_out(g);
     p.steps = dgm_gemm_bf16_depth(g->k) / 32;
+    p.cold = g->cold;
     amx_run(&p);
 }
 

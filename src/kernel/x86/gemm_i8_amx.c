@@ -28,6 +28,7 @@ static void gemm_i8_run_amx(const dgm_gemm_i8_args *g)
     p.m = g->m;
     p.out = i8_out(g);
     p.steps = dgm_gemm_i8_depth(g->k) / 64;
+    p.cold = g->cold;
     amx_run(&p);
 }
 

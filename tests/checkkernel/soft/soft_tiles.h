@@ -78,6 +78,7 @@ static inline void soft_dot_bf16(int sum, int a, int w)
 #undef _tile_loadconfig
 #undef _tile_release
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_zero
 #undef _tile_dpbusd
@@ -85,6 +86,7 @@ static inline void soft_dot_bf16(int sum, int a, int w)
 #define _tile_loadconfig(config) soft_configure(config)
 #define _tile_release() memset(soft_tiles, 0xa5, sizeof soft_tiles)
 #define _tile_loadd(t, from, stride) soft_load(t, from, stride)
+#define _tile_stream_loadd(t, from, stride) soft_load(t, from, stride)
 #define _tile_stored(t, to, stride) soft_store(t, to, stride)
 #define _tile_zero(t) memset(soft_tiles[t].data, 0, sizeof soft_tiles[t].data)
 #define _tile_dpbusd(sum, a, w) soft_dot_bytes(sum, a, w)
