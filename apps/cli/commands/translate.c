@@ -502,6 +502,47 @@ static void settle(translate_options *o)
     if (!settings_given(&o->engine.set, "threads") && !s->workspace && input_is_files(o)) s->threads = 0;
 }
 
+static int translate(const command *self, translate_options *o)
+{
+    int code = -1;
+    if (o->api_key && !o->server) code = fail_usage(self, "--api-key requires --server URL");
+    if (code < 0) code = check_files(self, o);
+    if (code < 0 && o->server) code = remote_translate(self, o);
+    if (code < 0) code = document_check(self, o);
+    if (code < 0) code = check_input(self, o);
+    if (code < 0) code = check_features(self, o);
+    if (code >= 0) return code;
+    if (o->rerank.count && !rerank_candidates(&o->engine, o->engine.set.settings.nbest))
+        return fail_usage(self, "--rerank requires --beam N");
+    code = lmbr_weights(&o->lmbr, &o->engine.set);
+    if (code < 0) settle(o);
+    if (code < 0 && o->lmbr.tune) code = lmbr_tune(self, o);
+    if (code < 0) code = job_check(o);
+    if (code >= 0) return code;
+    session *s = need(calloc(1, sizeof *s));
+    s->o = o;
+    s->window_bytes = text_share(&o->engine);
+    s->document = o->format ? document_load(o) : NULL;
+    if (o->format && (!s->document || !document_fits(s))) code = EXIT_RUNTIME;
+    if (code < 0 && o->list_lines && !o->tmx) code = document_list(s);
+    s->plain = !o->format && !o->engine.set.settings.raw && !o->show.json && o->show.nbest == 1;
+    s->start = seconds();
+    if (code < 0) code = engine_open_route(&o->engine, &s->route, &s->t, &s->owned);
+    if (code < 0) code = check_route(o, s);
+    dgm_error error;
+    const dgm_status st = code < 0 && o->prefix ? dgm_translator_check(s->t, "prefix", &error) : DGM_OK;
+    if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
+    if (code < 0 && s->document && !document_recall(s)) code = EXIT_RUNTIME;
+    if (code < 0 && o->list_lines) code = document_list(s);
+    if (code < 0) code = rerank_open(&o->rerank, &o->engine, s->t, has_directions(o), &s->rerank);
+    s->load = seconds() - s->start;
+    if (code < 0 && timed(o)) stats_watch(s->t);
+    if (code < 0) code = translate_files(s, self);
+    close_session(s);
+    free(s);
+    return code;
+}
+
 static int run(const command *self, int argc, char **argv)
 {
     translate_options o = usual_options();
@@ -509,41 +550,8 @@ static int run(const command *self, int argc, char **argv)
     o.argc = argc;
     o.argv = argv;
     reader_encoding(o.encoding);
-    if (code < 0 && o.api_key && !o.server) code = fail_usage(self, "--api-key requires --server URL");
-    if (code < 0) code = check_files(self, &o);
-    if (code < 0 && o.server) code = remote_translate(self, &o);
-    if (code < 0) code = document_check(self, &o);
-    if (code < 0) code = check_input(self, &o);
-    if (code < 0) code = check_features(self, &o);
-    if (code >= 0) return code;
-    if (o.rerank.count && !rerank_candidates(&o.engine, o.engine.set.settings.nbest))
-        return fail_usage(self, "--rerank requires --beam N");
-    code = lmbr_weights(&o.lmbr, &o.engine.set);
-    if (code < 0) settle(&o);
-    if (code < 0 && o.lmbr.tune) code = lmbr_tune(self, &o);
-    if (code < 0) code = job_check(&o);
-    if (code >= 0) return code;
-    session *s = need(calloc(1, sizeof *s));
-    s->o = &o;
-    s->window_bytes = text_share(&o.engine);
-    s->document = o.format ? document_load(&o) : NULL;
-    if (o.format && (!s->document || !document_fits(s))) code = EXIT_RUNTIME;
-    if (code < 0 && o.list_lines && !o.tmx) code = document_list(s);
-    s->plain = !o.format && !o.engine.set.settings.raw && !o.show.json && o.show.nbest == 1;
-    s->start = seconds();
-    if (code < 0) code = engine_open_route(&o.engine, &s->route, &s->t, &s->owned);
-    if (code < 0) code = check_route(&o, s);
-    dgm_error error;
-    const dgm_status st = code < 0 && o.prefix ? dgm_translator_check(s->t, "prefix", &error) : DGM_OK;
-    if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
-    if (code < 0 && s->document && !document_recall(s)) code = EXIT_RUNTIME;
-    if (code < 0 && o.list_lines) code = document_list(s);
-    if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, has_directions(&o), &s->rerank);
-    s->load = seconds() - s->start;
-    if (code < 0 && timed(&o)) stats_watch(s->t);
-    if (code < 0) code = translate_files(s, self);
-    close_session(s);
-    free(s);
+    if (code < 0) code = translate(self, &o);
+    free(o.document_lines);
     return code;
 }
 

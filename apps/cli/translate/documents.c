@@ -89,7 +89,7 @@ int document_check(const command *self, translate_options *o)
                           o->format);
     if (!is_file_name(o->output)) return -1;
     o->document_output = o->output;
-    o->output = beside(o->output, ".lines"); // lives as long as the program
+    o->output = o->document_lines = beside(o->output, ".lines");
     return check_complete(o);
 }
 

@@ -26,7 +26,8 @@ typedef struct translate_options {
     const char *stats, *progress, *encoding;
     const char *server, *api_key; // who translates instead; NULL: we do
     const char *format;            // of a document; NULL: lines of text
-    const char *document_output;   // where it goes; output is then the file of its lines
+    const char *document_output;   // where it goes; output is then document_lines
+    char *document_lines;          // the file of its lines until then; NULL: there is none
     dgm_document_options document;
     const char *tmx, *tmx_out; // translation memories: read, written
     int window, quiet, resume, overwrite, list_lines;
