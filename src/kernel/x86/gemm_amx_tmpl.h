@@ -11,9 +11,9 @@
 //   up to 16 rows: tiles 0-3 are the sums of 64 columns, 4 is A, 6 and 7 are W in turn
 //   more: tiles 0-3 are 2 x 2 sums (32 rows x 32 columns), 4 and 5 A, 6 and 7 W
 // The second form loads half as much for each product; of many steps it loads each tile as soon as its last product of
-// the step before has begun. Rows that do not fill a block are taken with rows before them, whose results are there and
-// are left alone, so that one height of tiles serves a whole product; below 16 rows tiles are as high as there are rows.
-// An element is the sum of the same instructions in the same order in either form.
+// the step before has begun. Rows that do not fill a block are taken with rows before them, whose results are there
+// and left alone, so that one height of tiles serves a whole product; below 16 rows tiles are as high as there are
+// rows. An element is the sum of the same instructions in the same order in either form.
 //
 // The unit wants a line a cycle, about what the second cache gives at best: A has to come from the first one. W is
 // therefore read past that (tileloaddt1), unless a panel is so shallow that other rows find it there again; and of many
