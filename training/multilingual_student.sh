@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# training/multilingual_student.sh DATA WORK [STAGE...]: the model that ships for English and French, Spanish, Italian, both ways.
+# training/multilingual_student.sh DATA WORK [STAGE...]: one small model for English and French, Spanish, Italian, both ways.
 #
 # DATA holds en-fr/, en-es/ and en-it/ with NAME.LANG.xz, and test sets as test/PAIR/SET.LANG; of other pairs (en-de/) English text
 # alone is taken. Stages, in this order: text (clean, vocabularies, mix), teacher, distil, student, export; both: distil beside student,
