@@ -434,6 +434,11 @@ bool dgm_constraint_limited(const dgm_constraint *c)
     return c->limited != 0;
 }
 
+bool dgm_constraint_closes(const dgm_constraint *c)
+{
+    return c->suffix_subwords > 0;
+}
+
 bool dgm_constraint_forces(const dgm_constraint *c)
 {
     return c->terms > 0 || c->suffix_subwords > 0 || c->end_subwords > 0;

@@ -131,6 +131,7 @@ const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count);
 // there is none.
 const int32_t *dgm_constraint_end(const dgm_constraint *c, int *count);
 bool dgm_constraint_end_alone(const dgm_constraint *c); // has a suffix and nothing else
+bool dgm_constraint_closes(const dgm_constraint *c); // is something read last, so that any token behind it undoes it?
 bool dgm_constraint_forces(const dgm_constraint *c); // has terms or a suffix, not only bans
 
 #endif

@@ -391,6 +391,20 @@ static void add_offers(dgm_search *s, const dgm_active *p, int hypo, int row, fl
     }
 }
 
+// The last chance to end: what has to come last has come, and there is no room for it to come once more.
+static void add_end(dgm_search *s, const dgm_active *p, int hypo, int row, float behind)
+{
+    const int32_t *best = s->rows.token + (size_t)row * (size_t)s->k;
+    const int again = dgm_constraint_missing(p->constraint, dgm_constraint_start(p->constraint));
+    if (s->rows.watch[row] != s->eos || !dgm_constraint_closes(p->constraint) || !dgm_hypo_complete(s, p, hypo)) return;
+    if (p->max_length - p->tokens > again) return;
+    for (int n = 0; n < s->k; n++)
+        if (best[n] == s->eos) return;
+    const dgm_candidate c = {.hypo = hypo, .row = row, .column = s->k, .token = s->eos,
+                             .score = s->rows.watch_score[row] + behind};
+    add(s, p, &c);
+}
+
 // ---- places ------------------------------------------------------------------------------------
 
 // Ties: the better hypothesis, then the lower token, as everywhere.
@@ -502,8 +516,10 @@ dgm_merge dgm_banks_filter(dgm_search *s, const dgm_active *p, dgm_merge *m)
         else if ((e = add(s, p, &c)))
             e->chatter = c.chatter;
     }
-    for (int j = 0; m->lines && j < p->now.count; j++)
+    for (int j = 0; m->lines && j < p->now.count; j++) {
         add_offers(s, p, j, m->lines[j], m->behind ? m->behind[j] : 0.0f);
+        add_end(s, p, j, m->lines[j], m->behind ? m->behind[j] : 0.0f);
+    }
     choose(s, p, s->finish->places ? s->finish->places(s, p) : p->width);
     return (dgm_merge){.next = next_chosen, .s = s, .p = p};
 }

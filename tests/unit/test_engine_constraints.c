@@ -294,6 +294,37 @@ static void pairs_leave_room_for_terms(void **state)
         }
 }
 
+// A model that does not want to end where it has said what comes last ends there all the same when there is no room to
+// say it once more.
+static void an_end_is_the_last_chance(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"$ Euro.", "$ Euros", "$ ein haus", "sun\t$ haus."};
+    static const char prefix[] = "tftzutqch";
+    for (int beam = 1; beam <= 4; beam++)
+        for (int cube = 0; cube <= (beam > 1); cube++) {
+            dgm_settings s;
+            dgm_error error;
+            dgm_translator *t = NULL;
+            dgm_settings_default(&s);
+            s.beam = beam;
+            if (cube) s.search = "cube";
+            if (dgm_open(&t, MODEL, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+            for (int i = 0; i < 4; i++) {
+                dgm_input in = input("He bought 3 apples for 12 euros.", ends[i]);
+                in.prefix = prefix;
+                in.prefix_size = strlen(prefix);
+                dgm_results *r = translate(t, &in, 1);
+                const char *said = dgm_result_text(r->items[0]), *end = strchr(ends[i], '$') + 2;
+                const size_t size = strlen(said), own = strlen(end);
+                if (r->items[0]->flags & DGM_LINE_UNMET || size < own || strcmp(said + size - own, end) != 0)
+                    fail_msg("beam %d: '%s' does not end with '%s'", beam, said, end);
+                dgm_results_free(&r);
+            }
+            dgm_close(&t);
+        }
+}
+
 // Whole sentences at once: what is demanded comes before what repeats itself, as in other searches.
 static void demands_come_before_repetition(void **state)
 {
@@ -434,7 +465,7 @@ int main(void)
         cmocka_unit_test(pieces_have_their_own), cmocka_unit_test(too_much_for_a_line),
         cmocka_unit_test(terms_that_are_there_anyway), cmocka_unit_test(terms_are_found_out_at_a_glance),
         cmocka_unit_test(terms_replace_their_source), cmocka_unit_test(terms_that_do_not_fit_the_line),
-        cmocka_unit_test(demands_come_before_repetition),
+        cmocka_unit_test(demands_come_before_repetition), cmocka_unit_test(an_end_is_the_last_chance),
         cmocka_unit_test(runaways_keep_their_terms), cmocka_unit_test(pairs_leave_room_for_terms),
         cmocka_unit_test(allocations_may_fail),  cmocka_unit_test(terms_are_said_no_more_often_than_their_source),
     };
