@@ -152,11 +152,11 @@ static void look_at(const dgm_search *s, const dgm_active *p, int row, shelf *ke
 }
 
 // Of the words that the model likes best only the first count, and an end that is none of these only where a lattice
-// leads to it.
+// leads to it or nothing else can be said any more.
 static bool drawn(const table *t, const word *x, int at, int best, int most)
 {
     if (at < best) return at < most;
-    return x->token != t->g->s->eos || t->g->p->walk;
+    return x->token != t->g->s->eos || t->g->p->walk || dgm_active_full(t->g->s, t->g->p);
 }
 
 void dgm_pair_each(dgm_search *s, const dgm_active *p, int row, int lefts, int rights, dgm_pair_taker take,

@@ -325,6 +325,34 @@ static void an_end_is_the_last_chance(void **state)
         }
 }
 
+// Pairs that are drawn where words depend on each other: at the maximum length a sentence ends, however unlikely.
+static void drawn_pairs_end(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"double-pieces", "double-l2r", "double-r2l", "double-bidirectional"};
+    for (int m = 0; m < 4; m++)
+        for (int k = 1; k <= 5; k += 2) {
+            char path[128];
+            dgm_settings s;
+            dgm_error error;
+            dgm_translator *t = NULL;
+            snprintf(path, sizeof path, "tests/data/models/%s.gguf", models[m]);
+            dgm_settings_default(&s);
+            s.search = "sample";
+            s.top_k = k;
+            s.repetition_penalty = 1.3f;
+            s.max_length = 4;
+            if (dgm_open(&t, path, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+            const dgm_input in[] = {input("I see the morning.", NULL), input("Yes", NULL),
+                                    input("The house is old", NULL)};
+            dgm_results *r = translate(t, in, 3);
+            for (int i = 0; i < 3; i++)
+                if (!(r->items[i]->translations[0]->sum > -1e30f)) fail_msg("%s, top-k %d: nothing", path, k);
+            dgm_results_free(&r);
+            dgm_close(&t);
+        }
+}
+
 // Whole sentences at once: what is demanded comes before what repeats itself, as in other searches.
 static void demands_come_before_repetition(void **state)
 {
@@ -465,6 +493,7 @@ int main(void)
         cmocka_unit_test(pieces_have_their_own), cmocka_unit_test(too_much_for_a_line),
         cmocka_unit_test(terms_that_are_there_anyway), cmocka_unit_test(terms_are_found_out_at_a_glance),
         cmocka_unit_test(terms_replace_their_source), cmocka_unit_test(terms_that_do_not_fit_the_line),
+        cmocka_unit_test(drawn_pairs_end),
         cmocka_unit_test(demands_come_before_repetition), cmocka_unit_test(an_end_is_the_last_chance),
         cmocka_unit_test(runaways_keep_their_terms), cmocka_unit_test(pairs_leave_room_for_terms),
         cmocka_unit_test(allocations_may_fail),  cmocka_unit_test(terms_are_said_no_more_often_than_their_source),
