@@ -46,8 +46,11 @@ def ours(program, work, shape):
 
 def pair(program, work, name):
     work.mkdir(parents=True, exist_ok=True)
-    file = ours(program, work, name) if name in peers_models.SHAPES else Path(name)
-    folder = made(work / f"{file.stem}.ct2", lambda part: sh(program, "export", "ctranslate2", file, "-o", part, "-q"))
+    random = name in peers_models.SHAPES
+    file = ours(program, work, name) if random else Path(name)
+    # A given file may be called like a random model ("base").
+    folder = made(work / (f"{name}.ct2" if random else f"given.{file.stem}.ct2"),
+                  lambda part: sh(program, "export", "ctranslate2", file, "-o", part, "-q"))
     return dict(ours=file, theirs=folder)
 
 
