@@ -18,7 +18,7 @@
 
 enum {
     EACH = 3,    // a fourth thread gains less than what it looks out for costs
-    MANY = 512,  // rows of a step that are worth it
+    MANY = 2048, // rows of a step that are worth it: with 1,024 the threads cost what they take (docs/results/GPU.md)
     MOST = 256
 };
 
