@@ -11,7 +11,7 @@
 // the rest counts. Lines without demands leave here at once and are decoded as ever.
 //
 // A term that the model does not say by itself also stands in what it reads, in place of its source words
-// (vocabulary.c): a model that never sees them cannot translate them otherwise.
+// (constrain_source.c): a model that never sees them cannot translate them otherwise.
 #include <regex.h>
 #include <string.h>
 

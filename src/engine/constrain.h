@@ -58,7 +58,8 @@ typedef struct dgm_demander {
     dgm_tokens around; // of the text at hand, as the model reads it without terms
 } dgm_demander;
 
-// vocabulary.c: what source tokens usually become, as the model's shortlist knows it. Guarded by the translator's lock.
+// constrain_source.c: what source tokens usually become, as the model's shortlist knows it. Guarded by the translator's
+// lock.
 dgm_status dgm_usual_open(struct dgm_usual **u, const dgm_gguf *file, dgm_error *err);
 void dgm_usual_close(struct dgm_usual **u); // sets NULL; accepts NULL inside
 bool dgm_usual_known(const struct dgm_usual *u); // has the model a shortlist?
@@ -71,7 +72,7 @@ dgm_status dgm_demander_spell_by(dgm_demander *d, const dgm_vocab *v, dgm_text t
 dgm_text dgm_want_variant(const dgm_demander *d, const dgm_want *w, size_t i);
 size_t dgm_want_variants(const dgm_demander *d, const dgm_want *w);
 bool dgm_demander_names(const dgm_demander *d, dgm_text source); // do the line's demands have a term for it?
-// vocabulary.c: sets w->most, of a term with a source.
+// constrain_source.c: sets w->most, of a term with a source.
 dgm_status dgm_want_limit(dgm_demander *d, dgm_text text, dgm_text source, dgm_want *w, dgm_error *err);
 
 void dgm_demander_free(dgm_demander *d);
@@ -81,8 +82,8 @@ dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_inpu
                               uint32_t *flags, dgm_error *err);
 // Its direction is known (other: it is not the translator's): whose glossaries it has.
 dgm_status dgm_demander_direct(dgm_demander *d, const int direction[2], bool other, dgm_error *err);
-// vocabulary.c. When a part of it is encoded (`written` as in the line, `part` in the case that the model sees, of the
-// same length): the part with terms in place of their source words; *switched: it has some. A term that either
+// constrain_source.c. When a part of it is encoded (`written` as in the line, `part` in the case that the model sees,
+// of the same length): the part with terms in place of their source words; *switched: it has some. A term that either
 // vocabulary cannot spell stays away.
 dgm_status dgm_demander_switch(dgm_demander *d, dgm_text written, dgm_text part, dgm_spliced *out, bool *switched,
                                dgm_error *err);

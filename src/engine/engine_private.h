@@ -214,7 +214,7 @@ dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2
 dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2],
                                  dgm_length_rule *out, dgm_error *err);
 
-// api.c: the device before models are loaded; the loaded models.
+// optimisations.c: the device before models are loaded; the loaded models.
 void dgm_optimisations_device(dgm_translator *t, const dgm_settings *s);
 dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
