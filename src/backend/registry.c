@@ -69,9 +69,10 @@ static dgm_status split_name(const char *name, char kind[DGM_DEVICE_NAME], const
 {
     size_t n = strcspn(name, ":");
     snprintf(kind, DGM_DEVICE_NAME, "%.*s", (int)n, name);
-    DGM_FAIL_IF(n >= DGM_DEVICE_NAME || !is_kind(kind), err, DGM_ERR_ARGUMENT,
+    const bool ends = name[n] == ':' && !name[n + 1];
+    DGM_FAIL_IF(n >= DGM_DEVICE_NAME || !is_kind(kind) || ends, err, DGM_ERR_ARGUMENT,
                 "unknown device '%s': it must be auto, cpu[:LEVEL] or cuda[:NUMBER]", name);
-    *unit = name[n] == ':' && name[n + 1] ? name + n + 1 : NULL;
+    *unit = name[n] == ':' ? name + n + 1 : NULL;
     return DGM_OK;
 }
 

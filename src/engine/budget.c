@@ -124,7 +124,7 @@ dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_erro
     if (!device->host_memory && device->memory_free < physical) physical = device->memory_free;
     uint64_t most = s->workspace ? (uint64_t)s->workspace : physical;
     DGM_FAIL_IF(s->workspace && most > physical, err, DGM_ERR_ARGUMENT,
-                "a workspace of %.1f MiB is more than the %.1f MiB of memory that this machine has",
+                "%.1f MiB of workspace for the workers are more than the %.1f MiB of memory that this machine has",
                 mib(most), mib(physical));
     const int whole = device->host_memory ? LONG : LONG_THERE;
     int64_t tokens = max64(usual_tokens(t, s->batch), (int64_t)s->batch * whole * t->config.beam);

@@ -125,7 +125,9 @@ void rerank_close(reranker **r)
 int rerank_candidates(const engine_options *e, int nbest)
 {
     const dgm_settings *s = &e->set.settings;
-    if (s->search && strcmp(s->search, "sample") == 0) return nbest;
+    const char *search = s->search ? s->search : "";
+    if (strcmp(search, "sample") == 0) return nbest;
+    if (strcmp(search, "greedy") == 0) return 1; // its only translation gets the other model's score
     const int have = s->beam ? s->beam : s->lengths;
     return have > nbest ? have : have ? nbest : 0;
 }
