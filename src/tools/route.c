@@ -93,11 +93,19 @@ static dgm_status leg_of(dgm_route *r, const dgm_route_options *o, const char *p
     return DGM_OK;
 }
 
+// Is a first step translated like any line? Then a model that has both translates both, and is in memory once.
+static bool is_plain(const dgm_route *r, const dgm_settings *s)
+{
+    return !s->terms[0] && s->nbest <= 1 && r->pivot_nbest <= 1 && !s->token_scores && !s->lmbr_ngrams && !s->evidence &&
+           !s->lattices && s->lattice_weight == 0 && !s->phrase_system;
+}
+
 // Ways and legs of the plan; legs that write translations stand before those of first steps.
-static dgm_status lay_out(dgm_route *r, const dgm_route_options *o, bool terms, dgm_error *err)
+static dgm_status lay_out(dgm_route *r, const dgm_route_options *o, const dgm_settings *s, dgm_error *err)
 {
     const size_t own = r->direction_later, count = own + r->plan->count;
-    const dgm_route_step last = terms ? DGM_STEP_LAST : DGM_STEP_ONLY;
+    const dgm_route_step last = s->terms[0] ? DGM_STEP_LAST : DGM_STEP_ONLY;
+    const dgm_route_step first = is_plain(r, s) ? DGM_STEP_ONLY : DGM_STEP_FIRST;
     r->legs = dgm_calloc(2 * count, sizeof *r->legs);
     r->ways = dgm_calloc(count, sizeof *r->ways);
     if (!r->legs || !r->ways) return dgm_no_memory(err);
@@ -116,7 +124,7 @@ static dgm_status lay_out(dgm_route *r, const dgm_route_options *o, bool terms, 
     for (size_t i = own; i < count; i++) {
         const dgm_route_entry *e = r->ways[i].entry;
         const dgm_direction d = {e->source, e->pivot};
-        if (e->pivot) DGM_TRY(leg_of(r, o, e->first, d, DGM_STEP_FIRST, &r->ways[i].first, err));
+        if (e->pivot) DGM_TRY(leg_of(r, o, e->first, d, first, &r->ways[i].first, err));
     }
     return DGM_OK;
 }
@@ -278,8 +286,11 @@ static dgm_status open_route(dgm_route *r, const dgm_route_options *o, const dgm
 {
     bool pivot = false;
     DGM_TRY(dgm_route_plan(o, &r->plan, err));
+    r->pivot_nbest = o->pivot_nbest > 0 ? o->pivot_nbest : 1;
+    DGM_FAIL_IF(o->pivot_nbest < 0 || o->pivot_nbest > NBEST_MAX, err, DGM_ERR_ARGUMENT,
+                "pivot_nbest is %d: it must be 1 to %d, or 0 for 1", (int)o->pivot_nbest, NBEST_MAX);
     r->direction_later = o->direction_later != 0;
-    DGM_TRY(lay_out(r, o, s->terms[0] != NULL, err));
+    DGM_TRY(lay_out(r, o, s, err));
     DGM_TRY(check_members(r, o, err));
     for (size_t i = 0; i < r->way_count; i++) pivot = pivot || r->ways[i].second >= 0;
     const bool found = o->source && strcmp(o->source, "auto") == 0;
@@ -288,9 +299,6 @@ static dgm_status open_route(dgm_route *r, const dgm_route_options *o, const dgm
     if (r->direction_later && o->source && !found && !(r->source = dgm_strdup(o->source))) return dgm_no_memory(err);
     if (r->direction_later && o->target && !(r->target = dgm_strdup(o->target))) return dgm_no_memory(err);
     r->nbest = s->nbest > 0 ? s->nbest : 1;
-    r->pivot_nbest = o->pivot_nbest > 0 ? o->pivot_nbest : 1;
-    DGM_FAIL_IF(o->pivot_nbest < 0 || o->pivot_nbest > NBEST_MAX, err, DGM_ERR_ARGUMENT,
-                "pivot_nbest is %d: it must be 1 to %d, or 0 for 1", (int)o->pivot_nbest, NBEST_MAX);
     DGM_TRY(check_features(r, s, pivot, err));
     DGM_TRY(read_glossaries(r, s, err));
     return open_legs(r, s, err);
