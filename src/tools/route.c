@@ -96,8 +96,8 @@ static dgm_status leg_of(dgm_route *r, const dgm_route_options *o, const char *p
 // Is a first step translated like any line? Then a model that has both translates both, and is in memory once.
 static bool is_plain(const dgm_route *r, const dgm_settings *s)
 {
-    return !s->terms[0] && s->nbest <= 1 && r->pivot_nbest <= 1 && !s->token_scores && !s->lmbr_ngrams && !s->evidence &&
-           !s->lattices && s->lattice_weight == 0 && !s->phrase_system;
+    const bool evidence = s->lmbr_ngrams || s->evidence || s->lattices || s->lattice_weight != 0 || s->phrase_system;
+    return !s->terms[0] && s->nbest <= 1 && r->pivot_nbest <= 1 && !s->token_scores && !evidence;
 }
 
 // Ways and legs of the plan; legs that write translations stand before those of first steps.
