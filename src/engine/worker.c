@@ -251,6 +251,7 @@ static void fail_piece(dgm_worker *w, dgm_piece_state *piece, dgm_status st, con
 static dgm_search_request request_of(const dgm_piece_state *piece)
 {
     const dgm_job *job = piece->line->job;
+    const bool glance = piece->as_written && piece->glance;
     return (dgm_search_request){
         .source = {job->encoded.tokens + piece->ids_at, piece->count},
         .prefix = piece->prefix_count ? job->encoded.tokens + piece->prefix_at : NULL,
@@ -262,7 +263,8 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .walk = piece->line->walk,
         .constraint = piece->relaxed || piece->as_written || piece->unforced ? NULL : piece->constraint,
         .constraint_right = piece->relaxed || piece->as_written || piece->unforced ? NULL : piece->constraint_right,
-        .width = piece->as_written && piece->glance ? job->translator->config.beam / 2 : 0,
+        .width = glance ? job->translator->config.beam / 2 : 0,
+        .glance = glance,
         .settle = job->streamed ? job->watch.settle : 0,
         .id = (uint64_t)(uintptr_t)piece,
     };

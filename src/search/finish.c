@@ -210,13 +210,11 @@ static bool stop_ctranslate2(const dgm_search *s, const dgm_active *p)
 }
 
 // Constrained sentences: banks keep hypotheses alive that no longer have a chance. Over when the
-// best of them, at its present length, is behind what the result will hold. So is a sentence that is narrower than the
-// search, of which somebody wants to know only what it says.
+// best of them, at its present length, is behind what the result will hold. Of a glance that is one translation.
 static bool stop_behind(const dgm_search *s, const dgm_active *p)
 {
-    const bool glance = p->width < s->width;
-    if (!p->constraint && !glance) return false;
-    const int count = glance ? 1 : wanted(s, p);
+    if (!p->constraint && !p->glance) return false;
+    const int count = p->glance ? 1 : wanted(s, p);
     if (p->store.count < count) return false;
     const float best = dgm_final_score(p, best_live(s, p), dgm_counted_length(s, p->tokens + 1, true));
     return best <= p->store.items[count - 1].score;

@@ -129,6 +129,7 @@ typedef struct dgm_search_request {
     // Of pairs from both ends the same, read from the right; `constraint` is then read from the left, without an end.
     const dgm_constraint *constraint_right;
     int width;   // of beam search and of pairs: live hypotheses at most, where that is fewer than the beam; 0: the beam
+    bool glance; // with a width: over as soon as no live hypothesis is ahead of its best translation
     // Live hypotheses that differ from the best one more than so many tokens back are dropped, so that what is behind
     // that is certain (dgm_search_shared); beam and cube search without constraints. 0: none is.
     int settle;

@@ -77,6 +77,7 @@ typedef struct dgm_active {
     const dgm_constraint *constraint; // NULL: none
     const dgm_constraint *constraint_right; // pairs from both ends: of the right words; else NULL
     int width;                        // live hypotheses at most: the search's, or fewer in beam search and of pairs
+    bool glance;                      // of the request, where it is narrow
     const int32_t *prefix; // forced first tokens (mask-predict; elsewhere a scorer has them)
     int prefix_count;
     const dgm_lmbr_rows *lmbr; // of its evidence (mask-predict, pairs; elsewhere a scorer has them); NULL: none

@@ -220,6 +220,7 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         p->prefix_count = requests[i].prefix_count;
         p->lmbr = requests[i].lmbr;
         p->width = width_of(s, &requests[i]);
+        p->glance = requests[i].glance && p->width < s->width;
         p->fingerprint = dgm_sample_fingerprint(&requests[i]);
         p->walk = requests[i].walk;
         if (p->constraint_right) p->now.live[0].state_right = dgm_constraint_start(p->constraint_right);

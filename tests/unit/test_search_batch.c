@@ -146,6 +146,42 @@ static void test_narrow_sentences(void **state)
     toy_close(&m);
 }
 
+// A glance has the best translation of a narrower search, after no more steps, and leaves others alone.
+static void test_glances(void **state)
+{
+    (void)state;
+    enum { NARROW = 2, BEAM = 5 };
+    static toy_answer narrow[SENTENCES];
+    toy m;
+    open_random(&m, 6);
+    const toy *models[] = {&m};
+    static text t;
+    make_text(&t);
+    const dgm_search_config small = batch_config(NARROW, DGM_FINISH_REFILL, 6);
+    const dgm_search_config large = batch_config(BEAM, DGM_FINISH_REFILL, 6);
+    run(models, 1, &small, t.requests, narrow);
+    run(models, 1, &large, t.requests, alone);
+    dgm_search_request mixed[SENTENCES];
+    for (int j = 0; j < SENTENCES; j++) {
+        mixed[j] = t.requests[j];
+        mixed[j].width = j % 2 ? NARROW : 0;
+        mixed[j].glance = true; // without a width it says nothing
+    }
+    run(models, 1, &large, mixed, together);
+    int spared = 0;
+    for (int j = 0; j < SENTENCES; j++) {
+        if (j % 2 == 0) {
+            expect_same(&alone[j], &together[j]);
+            continue;
+        }
+        assert_true(together[j].count >= 1 && together[j].steps <= narrow[j].steps);
+        assert_memory_equal(&together[j].h[0], &narrow[j].h[0], sizeof narrow[j].h[0]);
+        spared += narrow[j].steps - together[j].steps;
+    }
+    assert_true(spared > 0);
+    toy_close(&m);
+}
+
 // Sums of word scores are sums; attention weights of a word sum to 1.
 static void test_details(void **state)
 {
@@ -428,7 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_invariance),      cmocka_unit_test(test_greedy_is_beam_1),
-        cmocka_unit_test(test_narrow_sentences),
+        cmocka_unit_test(test_narrow_sentences), cmocka_unit_test(test_glances),
         cmocka_unit_test(test_details),         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_recovery),        cmocka_unit_test(test_failing_member),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_misfits),
