@@ -192,7 +192,7 @@ static void answer(dgm_request *q, int status, view *v)
 {
     const dgm_server_options *o = &q->server->options;
     const dgm_pool_listing *listing = dgm_pool_list(q->server);
-    const dgm_page page = {dgm_page_translate, dgm_page_translate_size, fields,
+    const dgm_page page = {DGM_PAGE_TRANSLATE, dgm_page_translate, dgm_page_translate_size, fields,
                            sizeof fields / sizeof fields[0], strcmp(q->route->method, "GET") == 0};
     v->server = q->server;
     v->listing = listing;

@@ -15,6 +15,7 @@ typedef struct dgm_page_field {
 } dgm_page_field;
 
 typedef struct dgm_page {
+    int which; // DGM_PAGE_...
     const unsigned char *data;
     size_t size;
     const dgm_page_field *fields;

@@ -47,23 +47,23 @@ void dgm_page_put_title(dgm_writer *w, const dgm_server *s)
     dgm_page_put_string(w, title && title[0] ? title : "Dragoman");
 }
 
-// The next place of `text` in the page, from `at` on; its size where there is none.
-static size_t find(const dgm_page *page, size_t at, const char *text)
+// The next place of `text` in bytes of a page, from `at` on; their number where there is none.
+static size_t find(const unsigned char *data, size_t size, size_t at, const char *text)
 {
     const size_t n = strlen(text);
-    for (; at + n <= page->size; at++) {
-        const unsigned char *p = memchr(page->data + at, text[0], page->size - n - at + 1);
+    for (; at + n <= size; at++) {
+        const unsigned char *p = memchr(data + at, text[0], size - n - at + 1);
         if (!p) break;
-        at = (size_t)(p - page->data);
+        at = (size_t)(p - data);
         if (memcmp(p, text, n) == 0) return at;
     }
-    return page->size;
+    return size;
 }
 
 static void fill(dgm_writer *w, const dgm_page *page, void *user)
 {
     for (size_t at = 0; at < page->size;) {
-        const size_t begin = find(page, at, "{{"), end = find(page, begin, "}}");
+        const size_t begin = find(page->data, page->size, at, "{{"), end = find(page->data, page->size, begin, "}}");
         dgm_write_bytes(w, page->data + at, begin - at);
         if (end == page->size) {
             dgm_write_bytes(w, page->data + begin, end - begin);
@@ -81,17 +81,35 @@ static void fill(dgm_writer *w, const dgm_page *page, void *user)
 
 // ---- headers --------------------------------------------------------------------------------------
 
-// " 'sha256-...'" for everything between these tags of the page as it lies in the program: what a request or an option
-// brings along is never allowed to run.
-static void allow(dgm_writer *w, const dgm_page *page, const char *open, const char *close)
+// Adds " 'sha256-...'" for everything between these tags of the page as it lies in the program: what a request or an
+// option brings along is never allowed to run.
+static void allow(char policy[DGM_PAGE_POLICY], const unsigned char *data, size_t size, const char *open,
+                  const char *close)
 {
     char sum[DGM_SHA256_BASE64 + 1];
-    for (size_t at = find(page, 0, open); at < page->size; at = find(page, at, open)) {
+    for (size_t at = find(data, size, 0, open); at < size; at = find(data, size, at, open)) {
         at += strlen(open);
-        const size_t end = find(page, at, close);
-        dgm_sha256_base64(page->data + at, end - at, sum);
-        dgm_write_format(w, " 'sha256-%s'", sum);
+        const size_t end = find(data, size, at, close), used = strlen(policy);
+        dgm_sha256_base64(data + at, end - at, sum);
+        snprintf(policy + used, DGM_PAGE_POLICY - used, " 'sha256-%s'", sum);
         at = end;
+    }
+}
+
+void dgm_pages_open(dgm_server *s)
+{
+    const struct {
+        const unsigned char *data;
+        size_t size;
+    } pages[DGM_PAGES] = {{dgm_page_translate, dgm_page_translate_size}, {dgm_page_status, dgm_page_status_size}};
+    for (int i = 0; i < DGM_PAGES; i++) {
+        char *const policy = s->policies[i];
+        strcpy(policy, "default-src 'none'; script-src");
+        allow(policy, pages[i].data, pages[i].size, "<script>", "</script>");
+        strcat(policy, "; style-src");
+        allow(policy, pages[i].data, pages[i].size, "<style>", "</style>");
+        strcat(policy, "; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
+                       "frame-ancestors 'none'; require-trusted-types-for 'script'");
     }
 }
 
@@ -99,17 +117,7 @@ static void allow(dgm_writer *w, const dgm_page *page, const char *open, const c
 static bool put_headers(dgm_request *q, const dgm_page *page)
 {
     const size_t before = q->answer_headers.count;
-    dgm_writer w = {0};
-    dgm_write_text(&w, "default-src 'none'; script-src");
-    allow(&w, page, "<script>", "</script>");
-    dgm_write_text(&w, "; style-src");
-    allow(&w, page, "<style>", "</style>");
-    dgm_write_text(&w, "; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
-                       "frame-ancestors 'none'; "
-                       "require-trusted-types-for 'script'");
-    dgm_write_u8(&w, 0);
-    if (!w.failed) dgm_answer_header(q, "Content-Security-Policy", (const char *)w.data);
-    dgm_writer_free(&w);
+    dgm_answer_header(q, "Content-Security-Policy", q->server->policies[page->which]);
     dgm_answer_header(q, "X-Content-Type-Options", "nosniff");
     dgm_answer_header(q, "Referrer-Policy", "no-referrer");
     dgm_answer_header(q, "Cache-Control", page->cached ? "no-cache" : "no-store");

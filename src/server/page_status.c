@@ -170,7 +170,7 @@ static const dgm_page_field fields[] = {
 
 void dgm_page_status_get(dgm_request *q)
 {
-    const dgm_page page = {dgm_page_status, dgm_page_status_size, fields,
+    const dgm_page page = {DGM_PAGE_STATUS, dgm_page_status, dgm_page_status_size, fields,
                            sizeof fields / sizeof fields[0], false};
     dgm_json_out j = {0};
     json_t *stats = NULL;

@@ -288,6 +288,7 @@ dgm_status dgm_server_open(dgm_server **out, const dgm_server_options *options, 
     if (!s) return dgm_no_memory(err);
     s->pipe[0] = s->pipe[1] = s->suggestions = -1;
     s->begin = dgm_now();
+    dgm_pages_open(s);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->idle, NULL);
     dgm_status st = dgm_server_take_options(s, options, err);

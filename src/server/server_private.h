@@ -24,6 +24,10 @@
 
 typedef struct dgm_http dgm_http;
 
+// Pages, and room for the header that says what each of them may do.
+enum { DGM_PAGE_TRANSLATE, DGM_PAGE_STATUS, DGM_PAGES, DGM_PAGE_POLICY = 512 };
+void dgm_pages_open(dgm_server *s); // fills s->policies
+
 struct dgm_server {
     dgm_server_options options; // strings and settings are the server's own
     dgm_settings settings;
@@ -42,6 +46,7 @@ struct dgm_server {
     dgm_http *http;          // NULL: it does not listen
     int suggestions;         // the file of /suggest, -1: none
     char url[256];
+    char policies[DGM_PAGES][DGM_PAGE_POLICY]; // Content-Security-Policy of each page
     double begin;
     // Signals: counted by handlers, looked at by the clock thread.
     atomic_int stops, reloads;
