@@ -30,6 +30,8 @@ typedef struct script {
 } script;
 
 static char *known[2][TEXTS]; // translations at beams 1 and 2
+static script scripts[THREADS];
+static pthread_barrier_t begin, end; // of a run of all threads, which stay for the next one
 
 static void require(bool what)
 {
@@ -44,7 +46,8 @@ static dgm_translator *open_model(const uint8_t *how, const dgm_translator *lend
     s.beam = 1 + (how[0] & 1);
     s.threads = 1 + (how[0] >> 1 & 1);
     s.batch = 1 + (how[0] >> 2 & 3);
-    s.max_length = 6;
+    s.max_length = 4;
+    s.workspace = 32 << 20;
     s.protect = 0;
     s.search = how[0] & 16 ? "beam" : NULL;
     require((lender ? dgm_open_like(&t, lender, &s, NULL)
@@ -124,9 +127,8 @@ static void ask(script *s, int place, uint8_t op)
     }
 }
 
-static void *run(void *arg)
+static void run(script *s)
 {
-    script *s = arg;
     for (size_t i = 0; i < s->count; i++) {
         const uint8_t op = s->ops[i];
         const int place = op >> 1 & 1;
@@ -141,7 +143,26 @@ static void *run(void *arg)
         }
     }
     for (int i = 0; i < PLACES; i++) finish(s, i);
+}
+
+static void *run_all(void *arg)
+{
+    for (;;) {
+        pthread_barrier_wait(&begin);
+        run(arg);
+        pthread_barrier_wait(&end);
+    }
     return NULL;
+}
+
+static void start_threads(void)
+{
+    pthread_t thread;
+    require(pthread_barrier_init(&begin, NULL, THREADS + 1) == 0 && pthread_barrier_init(&end, NULL, THREADS + 1) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        require(pthread_create(&thread, NULL, run_all, &scripts[i]) == 0);
+        pthread_detach(thread);
+    }
 }
 
 static void learn(void)
@@ -159,20 +180,18 @@ static void learn(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static dgm_translator *lender;
-    script s[THREADS];
-    pthread_t threads[THREADS];
     if (!lender) {
         learn();
         lender = open_model((const uint8_t[]){0}, NULL);
+        start_threads();
     }
     if (size < 2) return 0;
     dgm_translator *t = open_model(data, lender);
-    for (int i = 0; i < THREADS; i++) {
-        s[i] = (script){.t = t, .ops = data + 1, .count = size - 1 < OPERATIONS ? size - 1 : OPERATIONS, .thread = i,
-                        .beam = 1 + (data[0] & 1)};
-        require(pthread_create(&threads[i], NULL, run, &s[i]) == 0);
-    }
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        scripts[i] = (script){.t = t, .ops = data + 1, .count = size - 1 < OPERATIONS ? size - 1 : OPERATIONS,
+                              .thread = i, .beam = 1 + (data[0] & 1)};
+    pthread_barrier_wait(&begin);
+    pthread_barrier_wait(&end);
     dgm_close(&t);
     return 0;
 }

@@ -8,7 +8,9 @@
 // Parsers: src/import/marian_settings.c src/import/nematus.c src/import/token_vocab.c src/import/generation_config.c
 // Parsers: src/import/spm_vocab.c src/import/shards.c
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "import/import.h"
@@ -58,34 +60,49 @@ static const struct folder {
      {"shared_vocabulary.txt", "config.json", "bpe.codes", "model.bin"}},
 };
 
+enum { FOLDERS = sizeof folders / sizeof *folders, PATH = 256 };
+
+// Each of them is made once, of links; one file of it, at most, is another one's.
+static struct made {
+    bool there;
+    const char *changed;
+} made[FOLDERS];
 static char scratch[64];
+
+// Of a file, or, without a name, of the folder itself.
+static void path_of(char path[PATH], const struct folder *f, const char *name)
+{
+    snprintf(path, PATH, "%s/%d%s%s", scratch, (int)(f - folders), name ? "/" : "", name ? name : "");
+}
 
 static void link_file(const struct folder *f, const char *name)
 {
-    char from[512], to[256], here[256];
+    char from[2 * PATH], to[PATH], here[PATH];
     if (!getcwd(here, sizeof here)) abort();
     snprintf(from, sizeof from, "%s/tests/data/%s/%s", here, f->path, name);
-    snprintf(to, sizeof to, "%s/%s", scratch, name);
+    path_of(to, f, name);
     unlink(to);
     if (access(from, R_OK) == 0 && symlink(from, to) != 0) abort();
 }
 
-static void put_file(const char *name, const uint8_t *data, size_t size)
+static void make_folder(const struct folder *f)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
-    unlink(path);
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(data, 1, size, f) != size || fclose(f) != 0) abort();
+    char path[PATH];
+    path_of(path, f, NULL);
+    if (mkdir(path, 0700) != 0) abort();
+    for (int i = 0; i < FILES && f->files[i]; i++) link_file(f, f->files[i]);
 }
 
-static void clear(const struct folder *f)
+static void put_file(const struct folder *f, const char *name, const uint8_t *data, size_t size)
 {
-    char path[256];
-    for (int i = 0; i < FILES && f->files[i]; i++) {
-        snprintf(path, sizeof path, "%s/%s", scratch, f->files[i]);
-        unlink(path);
-    }
+    struct made *const m = &made[f - folders];
+    char path[PATH];
+    path_of(path, f, name);
+    if (m->changed && m->changed != name) link_file(f, m->changed);
+    if (m->changed != name) unlink(path); // a link
+    m->changed = name;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size || close(fd) != 0) abort();
 }
 
 static size_t mutate(uint8_t *data, size_t size, size_t max, uint32_t *r)
@@ -98,23 +115,19 @@ FUZZ_MUTATOR(mutate)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct folder *now;
     dgm_error err = {""};
-    char output[80], model[160];
+    char output[80], model[PATH];
     if (!scratch[0]) {
         snprintf(scratch, sizeof scratch, "%s/dragoman-fuzz-XXXXXX", fuzz_scratch());
         if (!mkdtemp(scratch)) abort();
     }
     if (size < 2) return 0;
-    const struct folder *f = &folders[data[0] % (sizeof folders / sizeof *folders)];
-    const char *name = f->files[data[1] % f->tried];
-    if (now && now != f) clear(now);
-    if (now != f)
-        for (int i = 0; i < FILES && f->files[i]; i++) link_file(f, f->files[i]);
-    now = f;
-    put_file(name, data + 2, size - 2);
-    snprintf(output, sizeof output, "%s.gguf", scratch);
-    snprintf(model, sizeof model, "%s%s%s", scratch, f->model ? "/" : "", f->model ? f->model : "");
+    const struct folder *f = &folders[data[0] % FOLDERS];
+    if (!made[f - folders].there) make_folder(f);
+    made[f - folders].there = true;
+    put_file(f, f->files[data[1] % f->tried], data + 2, size - 2);
+    snprintf(output, sizeof output, "%s/model.gguf", scratch);
+    path_of(model, f, f->model);
     const int options = data[1] / f->tried;
     dgm_import_options o;
     dgm_import_default(&o);
@@ -130,6 +143,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else if (!err.text[0] || strchr(err.text, '\n')) {
         abort();
     }
-    link_file(f, name);
     return 0;
 }

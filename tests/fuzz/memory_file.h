@@ -19,12 +19,13 @@ static inline int fuzz_file(const void *data, size_t size, char path[FUZZ_PATH])
     return fd;
 }
 
-// The path of a file that a target writes itself, in memory where there is such a folder.
+// The path of a file that a target writes itself, in the folder of a run, else in memory where there is such a place.
 static inline const char *fuzz_written(const char *name)
 {
     static char path[FUZZ_PATH];
-    snprintf(path, sizeof path, "%s/dragoman-fuzz-%d-%s", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp",
-             (int)getpid(), name);
+    const char *own = getenv("FUZZ_SCRATCH");
+    const char *folder = own ? own : access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(path, sizeof path, "%s/dragoman-fuzz-%d-%s", folder, (int)getpid(), name);
     return path;
 }
 

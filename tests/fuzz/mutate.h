@@ -15,10 +15,11 @@
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max); // libFuzzer's own, byte by byte
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 
-// Where files of a target lie: in memory where there is such a folder.
+// Where files of a target lie: in the folder of a run (scripts/fuzz), else in memory where there is such a place.
 static inline const char *fuzz_scratch(void)
 {
-    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    const char *own = getenv("FUZZ_SCRATCH");
+    return own ? own : access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 typedef size_t (*fuzz_mutate)(uint8_t *data, size_t size, size_t max, uint32_t *r);
