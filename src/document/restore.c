@@ -28,6 +28,11 @@ typedef struct restoring {
     int32_t *what; // [tag_count] index in taken, or -1 - index in fixed
     size_t tag_count;
     size_t *places, *order;
+    struct {
+        dgm_text form;
+        bool alone, any_case;
+        size_t at;
+    } looked; // what find_free looked for last, and where that ended
     dgm_writer *out;
     char last;   // character of text that was written
     bool space;  // one is due before the next
@@ -72,22 +77,38 @@ static char lower(char c)
 
 static bool is_same(const char *data, dgm_text form, bool any_case)
 {
-    if (!any_case) return data[0] == form.data[0] && memcmp(data, form.data, form.size) == 0;
+    if (!any_case) return memcmp(data, form.data, form.size) == 0;
     for (size_t i = 0; i < form.size; i++)
         if (lower(data[i]) != lower(form.data[i])) return false;
     return true;
 }
 
-// The first place of a text in the translation that nothing has claimed; target.size: none. alone: not inside of a
-// word.
-static size_t find_free(const restoring *r, dgm_text form, bool alone, bool any_case)
+static bool is_letter(char c)
 {
-    for (size_t i = 0; form.size && i + form.size <= r->target.size; i++) {
-        if (!is_same(r->target.data + i, form, any_case)) continue;
-        if (alone && (in_word(r->target, i, true) || in_word(r->target, i + form.size, false))) continue;
-        if (!is_claimed(r, i, i + form.size)) return i;
+    return lower(c) >= 'a' && lower(c) <= 'z';
+}
+
+// The first place of a text in the translation that nothing has claimed; target.size: none. alone: not inside of a
+// word. Claims stay: the same text is looked for from where that ended the last time.
+static size_t find_free(restoring *r, dgm_text form, bool alone, bool any_case)
+{
+    const dgm_text t = r->target;
+    const bool asked = alone == r->looked.alone && any_case == r->looked.any_case;
+    size_t i = asked && dgm_text_equal(form, r->looked.form) ? r->looked.at : 0;
+    const bool jumps = form.size && !(any_case && is_letter(form.data[0])); // to where its first byte stands
+    for (; form.size && i + form.size <= t.size; i++) {
+        const char *next = jumps ? memchr(t.data + i, form.data[0], t.size - form.size - i + 1) : t.data + i;
+        if (!next) {
+            i = t.size;
+            break;
+        }
+        i = (size_t)(next - t.data);
+        if (!is_same(next, form, any_case)) continue;
+        if (alone && (in_word(t, i, true) || in_word(t, i + form.size, false))) continue;
+        if (!is_claimed(r, i, i + form.size)) break;
     }
-    return r->target.size;
+    r->looked.form = form, r->looked.alone = alone, r->looked.any_case = any_case;
+    return r->looked.at = form.size && i + form.size <= t.size ? i : t.size;
 }
 
 static void claim_range(restoring *r, size_t begin, size_t end, int32_t fixed)
