@@ -33,8 +33,9 @@ static dgm_server *server;
 
 static void open_server(void)
 {
-    static char folder[] = "/tmp/dragoman-fuzz-XXXXXX";
+    static char folder[64];
     dgm_server_options o;
+    snprintf(folder, sizeof folder, "%s/dragoman-fuzz-XXXXXX", fuzz_scratch());
     dgm_server_default(&o);
     o.port = -1;
     o.handlers = 1;

@@ -9,6 +9,7 @@
 // The last line is "N passed, M failed", a target one test; a target that finds something ends the program.
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 
 #include "mutate.h"
@@ -89,6 +90,12 @@ static void run_folder(const struct target *t, const char *folder, int changes)
     free(files);
 }
 
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *where)
+{
+    (void)s, (void)kind, (void)where;
+    return remove(path);
+}
+
 int main(int argc, char **argv)
 {
     int changes = 8, first = 1, passed = 0;
@@ -97,6 +104,9 @@ int main(int argc, char **argv)
         if (strcmp(argv[first], "--changes") == 0) changes = atoi(argv[first + 1]);
         if (strcmp(argv[first], "--more") == 0) more = argv[first + 1];
     }
+    char scratch[32]; // for what targets leave
+    snprintf(scratch, sizeof scratch, "%s/dgm-fuzz-XXXXXX", fuzz_scratch());
+    if (!mkdtemp(scratch) || setenv("FUZZ_SCRATCH", scratch, 1) != 0) return 1;
     for (const struct target *t = targets; t->name; t++) {
         bool wanted = first >= argc;
         for (int i = first; i < argc; i++) wanted |= strcmp(argv[i], t->name) == 0;
@@ -108,6 +118,8 @@ int main(int argc, char **argv)
         if (more) run_folder(t, more, changes);
         passed++;
     }
+    unsetenv("FUZZ_SCRATCH");
+    nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     printf("%d passed, 0 failed\n", passed);
     return passed ? 0 : 1;
 }
