@@ -132,7 +132,8 @@ def system(build):
     tests += [system_test(program, "optimisations", RECURRENT, TEXT, lines), on("identity", lines // 3)]
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
     if not os.environ.get("SANFLAGS"):
-        tests += [test("tests/system/software_gpu", "tests/system/software_gpu", build), composed_on_gpu(build, 2, "--sample", 29)]
+        tests += [test("tests/system/software_gpu", "tests/system/software_gpu", build), composed_on_gpu(build, 2, "--sample", 29),
+                  test("tests/system/cuda_kit", "tests/system/cuda_kit", build)]
         # The first sites of each kind and a sample; seconds, and no file systems to be mounted.
         tests += [test("tests/system/faults (short)", "tests/system/faults", build, "--first", 2, "--sample", 4,
                        "--parts", "commands,python"),
