@@ -25,6 +25,7 @@
 //
 // The default is the device's (dgm_backend_props). Who gives a number of sentences gets them, unless they are
 // very long.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -86,25 +87,60 @@ static double mib(uint64_t bytes)
     return (double)bytes / 1048576;
 }
 
+// Of a budget that was asked for: the largest of its halves, quarters ... that fits; 0: none.
+static int64_t find_tokens(dgm_translator *t, const dgm_settings *s, uint64_t most)
+{
+    for (int64_t tokens = s->batch_tokens / 2; tokens > 0; tokens /= 2) {
+        size_workers(t, tokens, MEDIUM, s->batch);
+        if (all_workers(t) <= most) return tokens;
+    }
+    return 0;
+}
+
+// How many threads would fit as workers are sized now; 0: none.
+static int find_threads(dgm_translator *t, uint64_t most)
+{
+    const int asked = t->threads;
+    while (--t->threads > 0 && all_workers(t) > most) continue;
+    const int fit = t->threads;
+    t->threads = asked;
+    return fit;
+}
+
+// "4", or "4; 2 would fit".
+static const char *put_fit(char buffer[64], int64_t asked, int64_t fit)
+{
+    if (fit > 0)
+        snprintf(buffer, 64, "%lld; %lld would fit", (long long)asked, (long long)fit);
+    else
+        snprintf(buffer, 64, "%lld", (long long)asked);
+    return buffer;
+}
+
 // Nothing smaller is left to try.
-static dgm_status refuse(const dgm_translator *t, const dgm_settings *s, uint64_t most,
-                         dgm_error *err)
+static dgm_status refuse(dgm_translator *t, const dgm_settings *s, uint64_t most, dgm_error *err)
 {
     const char *what = s->batch_tokens ? "a batch of so many tokens" : "one sentence at a time";
+    const double takes = mib(all_workers(t));
+    const dgm_limits limits = t->limits;
+    char threads[64], tokens[64], batch[128] = "";
+    put_fit(threads, t->threads, find_threads(t, most));
+    if (s->batch_tokens) {
+        put_fit(tokens, s->batch_tokens, find_tokens(t, s, most));
+        snprintf(batch, sizeof batch, "--batch-tokens (%s), ", tokens);
+    }
     if (s->workspace)
         return dgm_fail(err, DGM_ERR_ARGUMENT,
-                        "%.1f MiB of workspace for the workers are too little: %s takes %.1f MiB "
-                        "(threads %d, beam "
+                        "%.1f MiB of workspace for the workers are too little: %s takes %.1f MiB (%sthreads %s, beam "
                         "%d, lengths %d and %d)",
-                        mib(most), what, mib(all_workers(t)), t->threads, t->config.beam,
-                        t->limits.source, t->limits.target);
+                        mib(most), what, takes, batch, threads, t->config.beam, limits.source, limits.target);
     const dgm_backend_props *device = dgm_backend_properties(t->backend);
     const bool there = !device->host_memory && most == device->memory_free;
     return dgm_fail(err, there ? DGM_ERR_MEMORY : DGM_ERR_ARGUMENT,
-                    "%s takes %.1f MiB, %s has %.1f MiB of memory%s: lower the threads (%d), "
+                    "%s takes %.1f MiB, %s has %.1f MiB of memory%s: lower %sthe threads (%s), "
                     "the beam (%d) or the length limits (%d and %d)",
-                    what, mib(all_workers(t)), there ? device->name : "this machine", mib(most),
-                    there ? " free" : "", t->threads, t->config.beam, t->limits.source, t->limits.target);
+                    what, takes, there ? device->name : "this machine", mib(most), there ? " free" : "", batch, threads,
+                    t->config.beam, limits.source, limits.target);
 }
 
 // The device's, or at least half of it where so many sentences of ordinary length take less of scarce memory.
@@ -121,11 +157,12 @@ dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_erro
     // The least that both memories have: a workspace bounds each of them. The device's has weights in it.
     const dgm_backend_props *device = dgm_backend_properties(t->backend);
     uint64_t physical = dgm_memory_physical();
-    if (!device->host_memory && device->memory_free < physical) physical = device->memory_free;
+    const bool there = !device->host_memory && device->memory_free < physical;
+    if (there) physical = device->memory_free;
     uint64_t most = s->workspace ? (uint64_t)s->workspace : physical;
     DGM_FAIL_IF(s->workspace && most > physical, err, DGM_ERR_ARGUMENT,
-                "%.1f MiB of workspace for the workers are more than the %.1f MiB of memory that this machine has",
-                mib(most), mib(physical));
+                "%.1f MiB of workspace for the workers are more than the %.1f MiB of memory that %s has%s",
+                mib(most), mib(physical), there ? device->name : "this machine", there ? " free" : "");
     const int whole = device->host_memory ? LONG : LONG_THERE;
     int64_t tokens = max64(usual_tokens(t, s->batch), (int64_t)s->batch * whole * t->config.beam);
     if (s->batch_tokens) tokens = s->batch_tokens;
