@@ -205,7 +205,7 @@ cuda-kit: cuda $(BUILD)/dragoman $(BUILD)/checkbackend $(addprefix $(BUILD)/benc
 
 # The same device on this machine's processor, for tests: no CUDA, no GPU (tests/plugins/softcuda).
 SOFT := tests/plugins/softcuda
-SOFT_FLAGS := -I$(SOFT) -DCUDA_HAS_GROUPS=1 -DCUDA_RING=0x100000 -DCUDA_POOL=0x200000 -DCUDA_EARLY=2
+SOFT_FLAGS := -I$(SOFT) -DCUDA_HAS_GROUPS=1 -DCUDA_RING=0x100000 -DCUDA_POOL=0x200000 -DCUDA_EARLY=2 -DCUDA_SPARE=0
 SOFT_ISA := $(if $(filter x86_64,$(ARCH)),-march=native) # products are emulated: built and run in one place
 SOFT_OBJ := $(patsubst %,$(BUILD)/soft/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu $(SOFT)/*.cc))
 $(BUILD)/soft/%.cu.o: %.cu | libraries
@@ -372,7 +372,7 @@ FUZZ_OBJ := $(FUZZ:%=$(BUILD)/fuzz/%.o) $(BUILD)/fuzz/replay.o
 BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o ceilings_print.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o products.o roofline.o)
 # The software GPU is made of fibers, which sanitizers do not know.
 SOFTCUDA := $(if $(SANITIZED),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
-unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(BUILD)/fuzz-replay $(BENCH_OBJ) $(BUILD)/bench/cells $(SOFTCUDA) $(BUILD)/tests/libfaults.so
+unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(BUILD)/fuzz-replay $(BENCH_OBJ) $(addprefix $(BUILD)/bench/,cells clusters products) $(SOFTCUDA) $(BUILD)/tests/libfaults.so
 
 $(BUILD)/fuzz/%.o: tests/fuzz/fuzz_%.c
 	@mkdir -p $(@D)

@@ -24,7 +24,7 @@ typedef struct dgm_backend_props {
     uint64_t memory;            // bytes that weights and workers can live in,
     uint64_t memory_free;       // and how much of it is free now
     bool host_memory;           // it is the host's: what workers take of both comes out of one
-    unsigned precisions;        // of products: bits 1 << dgm_precision
+    unsigned precisions;        // of products: bits 1 << dgm_precision; 0: it cannot be used, opening it says why
     bool i8_as_f16;             // layers of i8 may be multiplied as f16: what they multiply has to fit
     // Tokens that an encoder takes in one go, so that activations stay close: with attention (and a
     // decoder that fills in whole sentences), and word by word over many sentences at once.
@@ -56,7 +56,7 @@ const char *dgm_backend_variants(dgm_backend *b, char *buffer, size_t size);
 // for it that cannot be used, `why` says the reason, and of the properties only the name is set.
 bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_error *why);
 // Opens what settings name. device: NULL or "" is the CPU, "auto" the first device beside it with
-// `need` bytes free, else the CPU. level: of the CPU; NULL: DRAGOMAN_CPU, else the best.
+// `need` bytes free beside what its workers take, else the CPU. level: of the CPU; NULL: DRAGOMAN_CPU, else the best.
 dgm_status dgm_device_open(dgm_backend **b, const char *device, const char *level, uint64_t need,
                            dgm_error *err);
 

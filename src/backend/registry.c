@@ -108,6 +108,13 @@ dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *uni
 
 // ---- what there is ------------------------------------------------------------------------------
 
+// Opening it says why a device cannot be used. unit: which one, or NULL.
+static void explain(const dgm_device_driver *d, const char *unit, dgm_error *why)
+{
+    dgm_backend *none = NULL;
+    if (d->open(&none, unit, why) == DGM_OK) dgm_backend_close(&none);
+}
+
 bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_error *why)
 {
     memset(props, 0, sizeof *props);
@@ -123,11 +130,15 @@ bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_er
             return true;
         }
         int n = 0;
-        for (; d->probe(n, props); n++)
-            if (index-- == 0) return true;
+        for (; d->probe(n, props); n++) {
+            if (index-- > 0) continue;
+            *broken = props->precisions == 0;
+            const char *colon = strchr(props->name, ':');
+            if (*broken) explain(d, colon ? colon + 1 : NULL, why);
+            return true;
+        }
         if (n > 0 || index-- > 0) continue;
-        dgm_backend *none = NULL; // it is installed, and there is nothing it can use: opening says why
-        if (d->open(&none, NULL, why) == DGM_OK) dgm_backend_close(&none);
+        explain(d, NULL, why); // it is installed, and there is nothing that it can use
         snprintf(props->name, sizeof props->name, "%s", rows[i].name);
         *broken = true;
         return true;
@@ -135,13 +146,15 @@ bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_er
     return false;
 }
 
-// Name of the first device beside the CPU with `need` bytes free, else the CPU's.
+// Name of the first device beside the CPU with `need` bytes free, and those that its workers take in any case; else the
+// CPU's.
 static void choose(uint64_t need, char name[DGM_DEVICE_NAME])
 {
     dgm_backend_props p;
     bool broken;
     for (int i = 0; dgm_backend_probe(i, &p, &broken, NULL); i++) {
         if (broken || strncmp(p.name, "cpu", 3) == 0 || p.memory_free < need) continue;
+        if (p.memory_free - need < p.worker_bytes * (uint64_t)(p.workers > 1 ? p.workers : 1)) continue;
         snprintf(name, DGM_DEVICE_NAME, "%s", p.name);
         return;
     }

@@ -112,8 +112,10 @@ static inline cuda_exec_own *cuda_own(dgm_exec *x)
     return x->own;
 }
 
-// device_cuda.c. Makes the device the calling thread's: CUDA keeps one for each thread.
+// device_cuda.c. Makes the device the calling thread's: CUDA keeps one for each thread, which whoever else uses CUDA in
+// this thread may have changed. `still`: not since.
 cudaError_t cuda_use(const dgm_backend *b);
+cudaError_t cuda_use_still(const dgm_backend *b);
 
 static inline cuda_tape *cuda_tape_of(dgm_exec *x)
 {
@@ -186,6 +188,7 @@ cuda_type cuda_way(int capability, dgm_precision precision, int outputs, int inp
 #define CUDA_RING (16 << 20)
 #define CUDA_POOL (64 << 20)
 #define CUDA_EARLY 256 // rows: see cuda_start
+#define CUDA_SPARE (32 << 20) // of the device's memory: left free when others are sized by what is free
 #endif
 // Device memory of a worker: what operations may take above what was asked for when it was opened, the ways of
 // numbers (exec_cuda.c), and CUDA_POOL for rows rounded to halves (tape_cuda.c).

@@ -54,13 +54,19 @@ bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what)
     return false;
 }
 
+// What weights and workers may take: code of kernels comes when they run for the first time, and graphs take some, too.
+static uint64_t beside_spare(size_t available)
+{
+    return available > CUDA_SPARE ? available - CUDA_SPARE : 0;
+}
+
 dgm_status cuda_take(dgm_backend *b, void **p, size_t bytes, const char *what, const char *helps,
                      dgm_error *err)
 {
     size_t available = 0, all = 0;
     const cudaError_t e = cudaMalloc(p, bytes);
     cudaMemGetInfo(&available, &all);
-    b->props.memory_free = available;
+    b->props.memory_free = beside_spare(available);
     if (e != cudaErrorMemoryAllocation) return cuda_status(e, what, err);
     cudaGetLastError(); // it was said
     return dgm_fail(err, DGM_ERR_MEMORY,
@@ -69,20 +75,24 @@ dgm_status cuda_take(dgm_backend *b, void **p, size_t bytes, const char *what, c
                     (double)available / 1048576, (double)all / 1048576, helps);
 }
 
-// A call of the runtime for every operation would cost as much as launching one.
-static _Thread_local int current;
+static _Thread_local int current = -1; // what we made the thread's last
 
 static cudaError_t use(int device)
 {
-    if (device == current) return cudaSuccess;
     const cudaError_t e = cudaSetDevice(device);
-    if (e == cudaSuccess) current = device;
+    current = e == cudaSuccess ? device : -1;
     return e;
 }
 
 cudaError_t cuda_use(const dgm_backend *b)
 {
     return use(b->device);
+}
+
+// A call of the runtime for every operation would cost as much as launching one.
+cudaError_t cuda_use_still(const dgm_backend *b)
+{
+    return b->device == current ? cudaSuccess : use(b->device);
 }
 
 // ---- devices ------------------------------------------------------------------------------------
@@ -113,6 +123,7 @@ static dgm_status describe_props(int device, dgm_backend *b, dgm_error *err)
     b->shared = (int)d.sharedMemPerBlockOptin;
     p->i8_as_f16 = cuda_way(b->capability, DGM_PRECISION_I8, INT32_MAX, INT32_MAX) == CUDA_F16;
     if (d.major >= 8) p->precisions |= 1u << DGM_PRECISION_BF16;
+    if (b->capability < OLDEST) p->precisions = 0;
     snprintf(p->name, sizeof p->name, "cuda:%d", device);
     snprintf(p->title, sizeof p->title, "%.127s", d.name);
     return DGM_OK;
@@ -124,7 +135,7 @@ static dgm_status ask_memory(int device, dgm_backend_props *p, dgm_error *err)
     size_t available = 0, all = 0;
     DGM_TRY(cuda_status(use(device), "opening it", err));
     DGM_TRY(cuda_status(cudaMemGetInfo(&available, &all), "its memory", err));
-    p->memory_free = available;
+    p->memory_free = beside_spare(available);
     return DGM_OK;
 }
 

@@ -161,7 +161,7 @@ void cuda_allow_shared(cuda_tape *t, const void *kernel, size_t bytes)
     int i = 0;
     while (i < ALLOWED && t->allowed[i] && t->allowed[i] != kernel) i++;
     if (i < ALLOWED && t->allowed[i]) return;
-    note(t, cuda_use(t->backend));
+    note(t, cuda_use_still(t->backend));
     note(t, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     if (i < ALLOWED) t->allowed[i] = kernel;
 }
@@ -492,7 +492,7 @@ cudaError_t cuda_tape_play(cuda_tape *t)
     t->failed = cudaSuccess;
     cudaError_t e = before;
     t->plays++;
-    if (e == cudaSuccess) e = cuda_use(t->backend);
+    if (e == cudaSuccess) e = cuda_use_still(t->backend);
     if (t->now.count) send_ring(t);
     if (e == cudaSuccess && t->now.count) {
         e = cuda_timer_begin(t->clock);

@@ -11,6 +11,7 @@
 //     or that not all of a warp reach, is an error.
 //
 // Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB or a list), SOFTCUDA_CAPABILITY (90: 9.0);
+// SOFTCUDA_CURRENT (the device that somebody else has made every thread's);
 // SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a launch that fails); SOFTCUDA_COUNT
 // (1: says at the end what was asked of it); SOFTCUDA_IDLE (1: kernels and copies do nothing, rank finds words at
 // random: what is left is what the host costs).
@@ -95,7 +96,7 @@ struct allocation {
 };
 
 static std::vector<allocation> allocations;
-static thread_local int current_device;
+static thread_local int current_device = (int)softcuda_setting("SOFTCUDA_CURRENT", 0);
 static thread_local cudaError_t last_error;
 
 static cudaError_t answer(cudaError_t e)
