@@ -442,6 +442,10 @@ check-tidy:
 	$(INSTALL) build harden
 	@scripts/check_analyzers tidy
 
+# The models that ship, from text: training/models_en_de.sh says what DATA holds and what else can be set.
+models-en-de: all
+	@training/models_en_de.sh "$(or $(DATA),$(error models-en-de needs DATA=FOLDER))" "$(or $(WORK),$(error models-en-de needs WORK=FOLDER))" $(STAGES)
+
 # The tracked files of the last commit, with its date and no owner: the same bytes everywhere.
 DIST := $(BUILD)/dist/dragoman-$(VERSION).tar.gz
 dist:
@@ -476,6 +480,7 @@ help:
 	@echo 'make fuzz        fuzzing of all targets, MINUTES=N in all, or of TARGETS="gguf zip"'
 	@echo 'make check-asan  the suite under ASan and UBSan; check-tsan, check-msan; TIERS="unit system" PART=1/4'
 	@echo 'make check-analyzer, check-tidy   the source under gcc -fanalyzer and clang-tidy'
+	@echo 'make models-en-de  the models that ship, from text: DATA=FOLDER WORK=FOLDER STAGES="text back ..." (training/README.md)'
 	@echo 'make dist        an archive of the tracked files; check-reproducible: two builds, the same bytes'
 	@echo 'make check-faults  calls of the system, of CUDA and of malloc fail in turn; check-kills: commands are killed, disks full'
 	@echo 'make soak        a server with 128 clients and a corpus job that is interrupted, MINUTES=30'
@@ -554,5 +559,5 @@ clean:
 
 -include $(shell find $(BUILD) -path $(BUILD)/deb -prune -o -path $(BUILD)/debian -prune -o -type f -name '*.d' -print 2>/dev/null)
 
-.PHONY: all python python-missing wheel cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long fuzz check-asan check-tsan check-msan check-sanitized check-analyzer check-tidy check-faults check-kills soak dist \
+.PHONY: models-en-de all python python-missing wheel cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long fuzz check-asan check-tsan check-msan check-sanitized check-analyzer check-tidy check-faults check-kills soak dist \
         check-reproducible help bench install uninstall deb manual release clean

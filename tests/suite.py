@@ -206,7 +206,8 @@ def long(build):
     tests += [test("memory of imports", "bench/import-memory", "--layers", 1, "--program", program),
               test("tests/system/rivals", "tests/system/rivals", build)]
     tests += [test("training modules", "/usr/bin/python3", "-m", "unittest", "discover", "-s", "training/tests", env=training),
-              test("training smoke test", "training/smoke.sh")]
+              test("training smoke test", "training/smoke.sh"),
+              test("tests/system/models_pipeline", "tests/system/models_pipeline", program)]
     tests += [agree(EN_DE, TEXT), agree("models/de-en.gguf", REFERENCE)]
     tests += [test("goldens made again", "scripts/remake_goldens")]
     return tests

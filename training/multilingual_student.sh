@@ -18,18 +18,9 @@ shift 2
 stages=("$@")
 [ $# -gt 0 ] || stages=(text teacher distil student export)
 read -ra pairs <<< "${PAIRS:-en-fr en-es en-it}"
-export PYTHONPATH=$here
-python=${PYTHON:-python3}
-dragoman=${DRAGOMAN:-$here/../build/dragoman}
-device=${DEVICE:-cuda}
-processes=${PROCESSES:-$(nproc)}
+. "$here/stages.sh"
 tokens=("<2en>")
 for pair in "${pairs[@]}"; do tokens+=("<2${pair#*-}>"); done
-d() { "$python" -m dragoman_training "$@"; }
-
-# sets "a.b=value ...": --set options
-sets() { for item in $1; do printf -- '--set\n%s\n' "$item"; done; }
-
 text() {
     local pair other name extra files=() weigh=()
     for name in tatoeba=3 multi30k=2 everyday=3 wwwl10n=2; do weigh+=(--upsample "$name"); done   # against Europarl and catalogues
@@ -82,16 +73,6 @@ parts() {
     for n in ${2:-$(cd "$work" && ls mixed.*.src | cut -d. -f2 | grep -v turned | sort -n)}; do echo "$work/mixed.$n.$1"; done
 }
 
-# train_one NAME SECONDS SETTINGS: waits for the first packed part, trains
-train_one() {
-    local options
-    mapfile -t options < <(sets "$3")
-    until [ -s "$work/$1/train.bin" ]; do sleep 0.5; done
-    d train "$here/recipes/multilingual-$1.yaml" --work "$work/$1" --out "$work/$1/run" --device "$device" --set "name=multilingual-$1" \
-        --set "budget.seconds=$2" "${options[@]}"
-    touch "$work/$1/finished"
-}
-
 pack_teacher() (                                                        # a second one waits for the first
     exec 9> "$work/teacher/lock"
     flock 9
@@ -105,7 +86,7 @@ pack_teacher() (                                                        # a seco
 teacher() {
     [ ! -e "$work/teacher/finished" ] || return 0
     pack_teacher &
-    train_one teacher "${TEACHER_SECONDS:-480}" "${SET_TEACHER:-}"
+    train_run multilingual-teacher "$work/teacher" "${TEACHER_SECONDS:-480}" "${SET_TEACHER:-}"
     wait
 }
 
@@ -143,7 +124,7 @@ pack_student() {
 student() {
     [ ! -e "$work/student/finished" ] || return 0
     [ -e "$work/student/packed" ] || pack_student &
-    train_one student "${STUDENT_SECONDS:-400}" "${SET_STUDENT:-}"
+    train_run multilingual-student "$work/student" "${STUDENT_SECONDS:-400}" "${SET_STUDENT:-}"
     wait
 }
 

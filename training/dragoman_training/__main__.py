@@ -80,8 +80,11 @@ def pack(a):
 
 def turn(a):
     """Pairs for a teacher of the other direction: what was distilled, turned round."""
-    from . import corpus, mix
-    sources, mades = corpus.read_lines(a.source), corpus.read_lines(a.made)
+    from . import corpus, distill, mix
+    sources = corpus.read_lines(a.source)
+    mades = distill.collect(a.made, a.source, 1) if os.path.isdir(a.made) else corpus.read_lines(a.made)
+    if os.path.isdir(a.made):                               # a worker that ran out of time leaves the last lines out
+        mades += [""] * (len(sources) - len(mades))
     reals = corpus.read_lines(a.real) if a.real else [""] * len(sources)
     if not len(sources) == len(mades) == len(reals):
         raise ValueError(f"{a.source}, {a.made} and {a.real or '-'} have different numbers of lines")
@@ -247,7 +250,7 @@ def parser():
 
     p = command("turn", turn, "distilled pairs turned round: synthetic sources, real targets, for the other direction")
     p.add_argument("source", help="the text that was translated")
-    p.add_argument("made", help="its translations, one a line")
+    p.add_argument("made", help="its translations, one a line, or the folder where distill left them (one worker)")
     p.add_argument("--real", help="its real translations: equal ones are left out")
     p.add_argument("--out", nargs=2, required=True, metavar=("SOURCE", "TARGET"))
 

@@ -15,7 +15,7 @@ DEFAULTS = {
     "model": {},                            # fields of TransformerConfig, CmlmConfig or RNNConfig; sizes come from the vocabularies
     "data": {"train": "train.bin", "vocab": "vocab.spm", "source_vocab": "", "valid_source": "", "valid_target": "",
              "valid_directions": "", "valid_lines": 0},
-    "warm": {"model": "", "positions": ""},  # what a run begins with (warm.py); Transformers only
+    "warm": {"model": "", "whole": False, "positions": ""},  # what a run begins with (warm.py); Transformers only
     "batch_tokens": 32768,
     "widths": [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128],
     "optimizer": {"name": "adam", "betas": [0.9, 0.98], "eps": 1.0e-9, "decay": 0.01},

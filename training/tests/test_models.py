@@ -17,7 +17,7 @@ import unittest
 import numpy as np
 import torch
 
-from dragoman_training import agree, checkpoint, export, fixtures, fold, optim, recurrence, step_attention
+from dragoman_training import checkpoint, export, fixtures, fold, model_file, optim, recurrence, step_attention
 from dragoman_training.cmlm import Cmlm, CmlmConfig, mask_predict
 from dragoman_training.gguf_writer import Reader, Writer
 from dragoman_training.rnn import CHOICES, RNN, RNNConfig
@@ -249,7 +249,7 @@ class Files(unittest.TestCase):
             source = export.Words([str(i) for i in range(module.config.source_vocab_size)])
             target = export.Words([str(i) for i in range(10)])
             export.export(self.path, module, source, target if module.config.tied == "none" else None)
-            back = agree.module_of(Reader(self.path))
+            back = model_file.module_of(Reader(self.path))
             self.assertEqual({**back.config.to_dict(), "norm_eps": 0}, {**module.config.to_dict(), "norm_eps": 0})
             state = back.state_dict()
             self.assertTrue(all(torch.equal(state[k], v) for k, v in module.state_dict().items()))

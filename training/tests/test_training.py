@@ -9,6 +9,8 @@ import bz2
 import math
 import os
 import random
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -402,6 +404,30 @@ class Steps(unittest.TestCase):
             rnn = RNN(RNNConfig(vocab_size=30, embed=8, encoder_hidden=4, decoder_hidden=8, attention=4))
             with self.assertRaisesRegex(ValueError, "only Transformers"):
                 warm.start(rnn, {"model": "teacher", "positions": ""}, path)
+
+    def test_warm_whole(self):
+        """All weights arrive from a model.pt and, but for the rounding of its storage, from a model file; another shape is refused."""
+        shape = {"d_model": 16, "ffn_dim": 24, "heads": 2, "encoder_layers": 2, "decoder_layers": 1}
+        giver = Transformer(TransformerConfig(vocab_size=30, dropout=0.3, **shape)).eval()
+        with torch.no_grad():
+            for parameter in giver.parameters():
+                parameter.normal_(0, 0.3)
+        with tempfile.TemporaryDirectory() as folder:
+            path = lambda name: os.path.join(folder, name)
+            pieces = export.Pieces(b"\x0a\x08\x0a\x06<made>", size=30)         # a model of one piece, as a message
+            checkpoint.save_model(path("giver.pt"), giver, dtype=torch.float32)
+            export.export(path("giver.gguf"), giver, pieces)
+            for name in ("giver.pt", "giver.gguf"):
+                taker = Transformer(TransformerConfig(vocab_size=giver.config.vocab_size, dropout=0.1, **shape))
+                warm.start(taker, {"model": name, "whole": True, "positions": ""}, path)
+                for (which, a), b in zip(taker.state_dict().items(), giver.state_dict().values()):
+                    self.assertTrue(torch.equal(a, b), which)
+                other = Transformer(TransformerConfig(vocab_size=giver.config.vocab_size, **{**shape, "decoder_layers": 2}))
+                with self.assertRaisesRegex(ValueError, "decoder_layers"):
+                    warm.start(other, {"model": name, "whole": True, "positions": ""}, path)
+            subprocess.run([sys.executable, "-m", "dragoman_training.model_file", path("giver.gguf"), path("back.spm")], check=True)
+            with open(path("back.spm"), "rb") as f:
+                self.assertEqual(f.read(), pieces.model)
 
     def test_self_normalised_start(self):
         torch.manual_seed(1)
