@@ -2,47 +2,15 @@
 // Many sentences at once: a sentence's result is the same to the bit whoever shares its steps; the
 // loop allocates nothing; errors leave the search usable; senseless settings are refused.
 #define _GNU_SOURCE
-#include "unit/search_toy.h"
+#include "unit/toy_text.h"
 
-enum { VOCAB = 20, SENTENCES = 24, LONGEST_SOURCE = 8 };
+enum { VOCAB = TOY_TEXT_VOCAB, SENTENCES = 24 };
 
 static void open_random(toy *m, uint64_t seed)
 {
     const toy_spec spec = {
         .vocab = VOCAB, .positions = 24, .width = 32, .heads = 4, .seed = seed, .gain = 0.6f};
     toy_open(m, &spec);
-}
-
-typedef struct text {
-    int32_t ids[SENTENCES][LONGEST_SOURCE];
-    int32_t prefix[SENTENCES][2];
-    dgm_search_request requests[SENTENCES];
-} text;
-
-static void make_text(text *t)
-{
-    dgm_rng rng = {77};
-    for (int i = 0; i < SENTENCES; i++) {
-        const int count = 1 + (int)dgm_rng_below(&rng, LONGEST_SOURCE);
-        for (int j = 0; j < count; j++)
-            t->ids[i][j] = j + 1 == count ? TOY_EOS : 2 + (int32_t)dgm_rng_below(&rng, VOCAB - 3);
-        t->prefix[i][0] = 2 + i % 7;
-        t->prefix[i][1] = 3;
-        t->requests[i] = (dgm_search_request){.source = {t->ids[i], count},
-                                              .prefix = t->prefix[i],
-                                              .prefix_count = i % 5 == 0 ? 1 + i % 2 : 0};
-    }
-}
-
-static dgm_search_config batch_config(int beam, dgm_finish finish, int sentences)
-{
-    dgm_search_config c = toy_config(beam, finish);
-    c.nbest = beam < 3 ? beam : 3;
-    c.sentences = sentences;
-    c.max_length = 20;
-    c.max_length_factor = 1.5f;
-    c.word_scores = c.alignment = true;
-    return c;
 }
 
 static void run(const toy *const *models, int parts, const dgm_search_config *c,
@@ -71,12 +39,12 @@ static void test_invariance(void **state)
     open_random(&m[0], 1);
     open_random(&m[1], 2);
     const toy *models[] = {&m[0], &m[1]};
-    static text t;
-    make_text(&t);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
     for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
         for (int beam = 1; beam <= 5; beam += 2) {
             const int parts = 1 + (finish + beam / 2) % 2;
-            dgm_search_config c = batch_config(beam, (dgm_finish)finish, 1);
+            dgm_search_config c = toy_text_config(beam, (dgm_finish)finish, 1);
             run(models, parts, &c, t.requests, alone);
             static const int sentences[] = {2, 7, SENTENCES};
             for (int i = 0; i < 3; i++) {
@@ -102,11 +70,11 @@ static void test_greedy_is_beam_1(void **state)
     toy m;
     open_random(&m, 3);
     const toy *models[] = {&m};
-    static text t;
-    make_text(&t);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
     static const dgm_finish same[] = {DGM_FINISH_SHRINK, DGM_FINISH_REFILL, DGM_FINISH_FIRST};
     for (int i = 0; i < 3; i++) {
-        dgm_search_config c = batch_config(1, same[i], 4);
+        dgm_search_config c = toy_text_config(1, same[i], 4);
         c.search = "beam";
         run(models, 1, &c, t.requests, alone);
         c.search = i == 0 ? "greedy" : "auto";
@@ -125,11 +93,11 @@ static void test_narrow_sentences(void **state)
     toy m;
     open_random(&m, 6);
     const toy *models[] = {&m};
-    static text t;
-    make_text(&t);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
     for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
-        const dgm_search_config small = batch_config(NARROW, (dgm_finish)finish, 6);
-        const dgm_search_config large = batch_config(BEAM, (dgm_finish)finish, 6);
+        const dgm_search_config small = toy_text_config(NARROW, (dgm_finish)finish, 6);
+        const dgm_search_config large = toy_text_config(BEAM, (dgm_finish)finish, 6);
         run(models, 1, &small, t.requests, narrow);
         run(models, 1, &large, t.requests, alone);
         dgm_search_request mixed[SENTENCES];
@@ -155,10 +123,10 @@ static void test_glances(void **state)
     toy m;
     open_random(&m, 6);
     const toy *models[] = {&m};
-    static text t;
-    make_text(&t);
-    const dgm_search_config small = batch_config(NARROW, DGM_FINISH_REFILL, 6);
-    const dgm_search_config large = batch_config(BEAM, DGM_FINISH_REFILL, 6);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
+    const dgm_search_config small = toy_text_config(NARROW, DGM_FINISH_REFILL, 6);
+    const dgm_search_config large = toy_text_config(BEAM, DGM_FINISH_REFILL, 6);
     run(models, 1, &small, t.requests, narrow);
     run(models, 1, &large, t.requests, alone);
     dgm_search_request mixed[SENTENCES];
@@ -189,9 +157,9 @@ static void test_details(void **state)
     toy m;
     open_random(&m, 4);
     const toy *models[] = {&m};
-    static text t;
-    make_text(&t);
-    const dgm_search_config c = batch_config(3, DGM_FINISH_REFILL, 6);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
+    const dgm_search_config c = toy_text_config(3, DGM_FINISH_REFILL, 6);
     run(models, 1, &c, t.requests, alone);
     for (int i = 0; i < SENTENCES; i++) {
         const int source = t.requests[i].source.count;
@@ -219,10 +187,10 @@ static void test_no_allocation(void **state)
     toy m;
     open_random(&m, 5);
     const toy *models[] = {&m};
-    static text t;
-    make_text(&t);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
     for (int beam = 1; beam <= 4; beam += 3) {
-        const dgm_search_config c = batch_config(beam, DGM_FINISH_REFILL, 5);
+        const dgm_search_config c = toy_text_config(beam, DGM_FINISH_REFILL, 5);
         toy_search s;
         toy_search_open(&s, &c, models, 1, NULL);
         const uint64_t before = dgm_mem_allocations();
@@ -242,9 +210,9 @@ static void test_recovery(void **state)
     toy m;
     open_random(&m, 6);
     const toy *models[] = {&m};
-    static text t;
-    make_text(&t);
-    const dgm_search_config c = batch_config(4, DGM_FINISH_REFILL, 3);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
+    const dgm_search_config c = toy_text_config(4, DGM_FINISH_REFILL, 3);
     run(models, 1, &c, t.requests, alone);
     toy_search s;
     toy_search_open(&s, &c, models, 1, NULL);
@@ -292,9 +260,9 @@ static void test_failing_member(void **state)
     toy m;
     open_random(&m, 6);
     const toy *models[] = {&m, &m};
-    static text t;
-    make_text(&t);
-    const dgm_search_config c = batch_config(2, DGM_FINISH_REFILL, 3);
+    static toy_text t;
+    toy_text_make(&t, SENTENCES, 77);
+    const dgm_search_config c = toy_text_config(2, DGM_FINISH_REFILL, 3);
     toy_search s;
     toy_search_open(&s, &c, models, 2, NULL);
     dgm_error err = {{0}};

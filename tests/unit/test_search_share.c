@@ -2,7 +2,7 @@
 // A search whose host work is shared: hypotheses, scores, alignments and statistics are those of one thread, to the
 // bit, for every search, policy and mix of sentences; and nothing is allocated on the way.
 #define _GNU_SOURCE
-#include "unit/search_toy.h"
+#include "unit/toy_text.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 #include "constraint/constraint.h"
 #include "toy_words.h"
 
-enum { VOCAB = 20, SENTENCES = 40, LONGEST_SOURCE = 8, MOST = 4 };
+enum { VOCAB = TOY_TEXT_VOCAB, SENTENCES = TOY_TEXT_MOST, MOST = 4 };
 
 // ---- threads that help ----------------------------------------------------------------------------
 
@@ -62,27 +62,13 @@ static int share_as_usual(void **state)
 
 // ---- sentences ------------------------------------------------------------------------------------
 
-typedef struct text {
-    int32_t ids[SENTENCES][LONGEST_SOURCE];
-    int32_t prefix[SENTENCES][2];
-    dgm_search_request requests[SENTENCES];
-} text;
-
 // Some have a prefix, some are narrower than the others, some settle.
-static void make_text(text *t, uint64_t seed)
+static void make_text(toy_text *t, uint64_t seed)
 {
-    dgm_rng rng = {seed};
+    toy_text_make(t, SENTENCES, seed);
     for (int i = 0; i < SENTENCES; i++) {
-        const int count = 1 + (int)dgm_rng_below(&rng, LONGEST_SOURCE);
-        for (int j = 0; j < count; j++)
-            t->ids[i][j] = j + 1 == count ? TOY_EOS : 2 + (int32_t)dgm_rng_below(&rng, VOCAB - 3);
-        t->prefix[i][0] = 2 + i % 7;
-        t->prefix[i][1] = 3;
-        t->requests[i] = (dgm_search_request){.source = {t->ids[i], count},
-                                              .prefix = t->prefix[i],
-                                              .prefix_count = i % 5 == 0 ? 1 + i % 2 : 0,
-                                              .width = i % 7 == 3 ? 2 : 0,
-                                              .settle = i % 11 == 4 ? 3 : 0};
+        t->requests[i].width = i % 7 == 3 ? 2 : 0;
+        t->requests[i].settle = i % 11 == 4 ? 3 : 0;
     }
 }
 
@@ -103,13 +89,8 @@ static void open_models(toy m[2], int prefix)
 
 static dgm_search_config shared_config(const char *search, int beam, dgm_finish finish, int sentences)
 {
-    dgm_search_config c = toy_config(beam, finish);
+    dgm_search_config c = toy_text_config(beam, finish, sentences);
     c.search = search;
-    c.nbest = beam < 3 ? beam : 3;
-    c.sentences = sentences;
-    c.max_length = 20;
-    c.max_length_factor = 1.5f;
-    c.word_scores = c.alignment = true;
     return c;
 }
 
@@ -163,7 +144,7 @@ static void compare(const toy *const *models, int parts, const dgm_search_config
 static void test_policies(void **state)
 {
     (void)state;
-    static text t;
+    static toy_text t;
     toy m[2];
     open_models(m, 0);
     const toy *models[] = {&m[0], &m[1]};
@@ -187,7 +168,7 @@ static void test_policies(void **state)
 static void test_settings(void **state)
 {
     (void)state;
-    static text t;
+    static toy_text t;
     toy m[2];
     open_models(m, 2); // they begin with tokens of their own, so that some rows are not ranked
     const toy *models[] = {&m[0], &m[1]};
@@ -212,7 +193,7 @@ static void test_settings(void **state)
 static void test_searches(void **state)
 {
     (void)state;
-    static text t;
+    static toy_text t;
     toy m[2];
     open_models(m, 0);
     const toy *models[] = {&m[0]};
@@ -232,7 +213,7 @@ static void test_searches(void **state)
 static void test_constraints(void **state)
 {
     (void)state;
-    static text t;
+    static toy_text t;
     toy m[2];
     open_models(m, 0);
     const toy *models[] = {&m[0]};
@@ -257,7 +238,7 @@ static void test_constraints(void **state)
 // Sentences that are thrown out in the middle leave a hole among the others.
 static void run_with_holes(const toy *m, int helpers, outcome *out)
 {
-    static text t;
+    static toy_text t;
     toy_search s;
     crowd helping;
     dgm_error err = {{0}};
