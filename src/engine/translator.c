@@ -288,6 +288,31 @@ static dgm_status open_device(dgm_translator *t, const dgm_settings *s, int prec
     return dgm_device_open(&t->backend, s->device, s->cpu, weight_bytes(t, precision) / 2 * 3, err);
 }
 
+// Behind a device's message that weights do not fit: what all of them take in the precisions that it has.
+static void say_sizes(const dgm_translator *t, dgm_error *err)
+{
+    static const dgm_precision list[] = {DGM_PRECISION_F32, DGM_PRECISION_F16, DGM_PRECISION_I8};
+    const dgm_backend_props *device = dgm_backend_properties(t->backend);
+    const char *before = " (all of them: about";
+    size_t used = strlen(err->text);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        const bool as_f16 = list[i] == DGM_PRECISION_I8 && device->i8_as_f16;
+        const uint64_t bytes = weight_bytes(t, (int)(as_f16 ? DGM_PRECISION_F16 : list[i]));
+        const int n = snprintf(err->text + used, sizeof err->text - used, "%s %.1f MiB in %s", before,
+                               (double)bytes / 1048576, dgm_precision_names[list[i]]);
+        used = used + (size_t)n < sizeof err->text ? used + (size_t)n : sizeof err->text - 1;
+        before = ",";
+    }
+    snprintf(err->text + used, sizeof err->text - used, ")");
+}
+
+static dgm_status load_weights(dgm_translator *t, int precision, dgm_error *err)
+{
+    const dgm_status st = load_all(t, precision, err);
+    if (st == DGM_ERR_MEMORY && err && strstr(err->text, ": use a smaller precision")) say_sizes(t, err);
+    return st;
+}
+
 // The models of a translator: files, or one in memory.
 typedef struct dgm_origin {
     const dgm_member *members;
@@ -349,7 +374,7 @@ static dgm_status open_place(dgm_translator *t, const dgm_origin *from, const dg
     DGM_TRY(open_device(t, settings, precision, err));
     dgm_backend_static(t->backend, settings->static_scales > 0 || dgm_stored_scales(t->members[0].file, settings));
     dgm_optimisations_device(t, settings);
-    DGM_TRY(load_all(t, precision, err));
+    DGM_TRY(load_weights(t, precision, err));
     DGM_TRY(choose_alignment(t, settings, err));
     DGM_TRY(dgm_optimisations_tune(t, settings, err));
     DGM_TRY(scale_weights(t, err));
