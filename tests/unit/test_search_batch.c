@@ -84,28 +84,38 @@ static void test_greedy_is_beam_1(void **state)
     toy_close(&m);
 }
 
+enum { NARROW = 2, BEAM = 5 };
+
+static toy_answer narrow[SENTENCES];
+
+// Every sentence in a search of NARROW (narrow) and of BEAM (alone), and mixed in one of BEAM, where every second one asks for
+// NARROW and all for a glance or not (together).
+static void run_widths(const toy *const *models, const toy_text *t, dgm_finish finish, bool glance)
+{
+    const dgm_search_config small = toy_text_config(NARROW, finish, 6);
+    const dgm_search_config large = toy_text_config(BEAM, finish, 6);
+    run(models, 1, &small, t->requests, narrow);
+    run(models, 1, &large, t->requests, alone);
+    dgm_search_request mixed[SENTENCES];
+    for (int j = 0; j < SENTENCES; j++) {
+        mixed[j] = t->requests[j];
+        mixed[j].width = j % 2 ? NARROW : 0;
+        mixed[j].glance = glance;
+    }
+    run(models, 1, &large, mixed, together);
+}
+
 // A sentence that is narrower than its search is what it is in a narrower one, and leaves others alone.
 static void test_narrow_sentences(void **state)
 {
     (void)state;
-    enum { NARROW = 2, BEAM = 5 };
-    static toy_answer narrow[SENTENCES];
     toy m;
     open_random(&m, 6);
     const toy *models[] = {&m};
     static toy_text t;
     toy_text_make(&t, SENTENCES, 77);
     for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
-        const dgm_search_config small = toy_text_config(NARROW, (dgm_finish)finish, 6);
-        const dgm_search_config large = toy_text_config(BEAM, (dgm_finish)finish, 6);
-        run(models, 1, &small, t.requests, narrow);
-        run(models, 1, &large, t.requests, alone);
-        dgm_search_request mixed[SENTENCES];
-        for (int j = 0; j < SENTENCES; j++) {
-            mixed[j] = t.requests[j];
-            mixed[j].width = j % 2 ? NARROW : 0;
-        }
-        run(models, 1, &large, mixed, together);
+        run_widths(models, &t, (dgm_finish)finish, false);
         for (int j = 0; j < SENTENCES; j++) {
             if (j % 2 && together[j].count > narrow[j].count) together[j].count = narrow[j].count; // spared ones
             expect_same(j % 2 ? &narrow[j] : &alone[j], &together[j]);
@@ -114,28 +124,17 @@ static void test_narrow_sentences(void **state)
     toy_close(&m);
 }
 
-// A glance has the best translation of a narrower search, after no more steps, and leaves others alone.
+// A glance has the best translation of a narrower search, after no more steps, and leaves others alone; of a sentence that
+// is as wide as the search it says nothing.
 static void test_glances(void **state)
 {
     (void)state;
-    enum { NARROW = 2, BEAM = 5 };
-    static toy_answer narrow[SENTENCES];
     toy m;
     open_random(&m, 6);
     const toy *models[] = {&m};
     static toy_text t;
     toy_text_make(&t, SENTENCES, 77);
-    const dgm_search_config small = toy_text_config(NARROW, DGM_FINISH_REFILL, 6);
-    const dgm_search_config large = toy_text_config(BEAM, DGM_FINISH_REFILL, 6);
-    run(models, 1, &small, t.requests, narrow);
-    run(models, 1, &large, t.requests, alone);
-    dgm_search_request mixed[SENTENCES];
-    for (int j = 0; j < SENTENCES; j++) {
-        mixed[j] = t.requests[j];
-        mixed[j].width = j % 2 ? NARROW : 0;
-        mixed[j].glance = true; // without a width it says nothing
-    }
-    run(models, 1, &large, mixed, together);
+    run_widths(models, &t, DGM_FINISH_REFILL, true);
     int spared = 0;
     for (int j = 0; j < SENTENCES; j++) {
         if (j % 2 == 0) {
