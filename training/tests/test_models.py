@@ -224,7 +224,7 @@ class RecurrentModels(unittest.TestCase):
     def test_refused_settings(self):
         for changes in (dict(decoder="other"), dict(tied="all"), dict(tied="target", source_vocab_size=20),
                         dict(start_token=20), dict(fc_layers=2, fc_size=4), dict(fc_layers=3), dict(top="tanh"),
-                        dict(decoder_cell="lstm"), dict(encoder_layers=2, encoder_bidirectional_layers=3),
+                        dict(decoder="bahdanau", decoder_cell="lstm"), dict(encoder_layers=2, encoder_bidirectional_layers=3),
                         dict(encoder_layers=3, encoder_bidirectional_layers=2, encoder_residual=True)):
             with self.assertRaises(ValueError):
                 rnn(**changes)
