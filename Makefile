@@ -178,8 +178,10 @@ CUDA_LAST = $(lastword $(CUDA_ARCHS))
 # Products of groups of warps are in code that is for 9.0 alone (sm_90a).
 CUDA_NAMES = $(patsubst 90,90a,$(CUDA_ARCHS))
 CUDA_GROUPS = -DCUDA_HAS_GROUPS=$(if $(filter 90,$(CUDA_ARCHS)),1,0)
+# What later GPUs translate: those of 10.0 to 11.0 what was made for 9.0, later ones what was made for the last.
+CUDA_PTX = $(sort $(filter 90,$(CUDA_ARCHS)) $(CUDA_LAST))
 CUDA_CODE = $(foreach a,$(CUDA_NAMES),-gencode arch=compute_$a$(COMMA)code=sm_$a) \
-            -gencode arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+            $(foreach a,$(CUDA_PTX),-gencode arch=compute_$a$(COMMA)code=compute_$a)
 EMPTY :=
 CUDA_DIR = $(BUILD)/cuda-$(subst $(EMPTY) $(EMPTY),-,$(strip $(CUDA_ARCHS)))
 CUDA_OBJ = $(patsubst %,$(CUDA_DIR)/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu))

@@ -36,9 +36,10 @@ dgm_status cuda_status(cudaError_t e, const char *what, dgm_error *err)
     }
     case cudaErrorNoDevice:
         return dgm_fail(err, DGM_ERR_UNSUPPORTED, "device cuda: there is no GPU on this machine");
+    case cudaErrorInvalidDeviceFunction:
     case cudaErrorNoKernelImageForDevice:
         return dgm_fail(err, DGM_ERR_UNSUPPORTED,
-                        "device cuda: this GPU is older than those that dragoman was built for");
+                        "device cuda: this build has no code for this kind of GPU: see CUDA_ARCHS of 'make cuda'");
     case cudaErrorMemoryAllocation:
         return dgm_fail(err, DGM_ERR_MEMORY, "device cuda: out of memory: %s", what);
     default:
@@ -121,8 +122,6 @@ static dgm_status describe_props(int device, dgm_backend *b, dgm_error *err)
     b->capability = d.major * 10 + d.minor;
     b->processors = d.multiProcessorCount;
     b->shared = (int)d.sharedMemPerBlockOptin;
-    p->i8_as_f16 = cuda_way(b->capability, DGM_PRECISION_I8, INT32_MAX, INT32_MAX) == CUDA_F16;
-    if (d.major >= 8) p->precisions |= 1u << DGM_PRECISION_BF16;
     if (b->capability < OLDEST) p->precisions = 0;
     snprintf(p->name, sizeof p->name, "cuda:%d", device);
     snprintf(p->title, sizeof p->title, "%.127s", d.name);
@@ -139,6 +138,17 @@ static dgm_status ask_memory(int device, dgm_backend_props *p, dgm_error *err)
     return DGM_OK;
 }
 
+// A build for older GPUs runs on later ones, without what only these have: what counts is what its code was made for.
+static dgm_status look_at_code(dgm_backend *b, dgm_error *err)
+{
+    struct cudaFuncAttributes code;
+    DGM_TRY(cuda_status(cudaFuncGetAttributes(&code, cuda_some_kernel()), "its code", err));
+    if (code.ptxVersion > 0 && code.ptxVersion < b->capability) b->capability = code.ptxVersion;
+    b->props.i8_as_f16 = cuda_way(b->capability, DGM_PRECISION_I8, INT32_MAX, INT32_MAX) == CUDA_F16;
+    if (b->capability >= 80) b->props.precisions |= 1u << DGM_PRECISION_BF16;
+    return DGM_OK;
+}
+
 void cuda_count_free(dgm_backend *b)
 {
     ask_memory(b->device, &b->props, NULL);
@@ -152,7 +162,8 @@ static bool probe(int index, dgm_backend_props *props)
         cudaGetLastError(); // forgotten: nobody asked for this device
         return false;
     }
-    const bool fine = describe_props(index, &b, NULL) == DGM_OK && ask_memory(index, &b.props, NULL) == DGM_OK;
+    bool fine = describe_props(index, &b, NULL) == DGM_OK && ask_memory(index, &b.props, NULL) == DGM_OK;
+    if (fine && b.props.precisions && look_at_code(&b, NULL) != DGM_OK) b.props.precisions = 0;
     *props = b.props;
     return fine;
 }
@@ -184,6 +195,7 @@ static dgm_status open_device(dgm_backend **out, const char *unit, dgm_error *er
                 "device cuda:%d: %s has compute capability %d.%d, at least %d.%d is needed", device,
                 found.props.title, found.capability / 10, found.capability % 10, OLDEST / 10, OLDEST % 10);
     DGM_TRY(ask_memory(device, &found.props, err));
+    DGM_TRY(look_at_code(&found, err));
     dgm_backend *b = dgm_malloc(sizeof *b);
     if (!b) return dgm_no_memory(err);
     *b = found;

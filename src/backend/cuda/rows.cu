@@ -280,6 +280,11 @@ ROW_KERNEL(zero_rows, cuda_rows y, const int32_t *rows)
     EACH(j, y.cols) row_of(y, rows ? rows[i] : i)[j] = 0.0f;
 }
 
+const void *cuda_some_kernel(void)
+{
+    return (const void *)zero_rows;
+}
+
 void cuda_run_zero_rows(cuda_tape *tape, cuda_rows y, const int32_t *rows, int count)
 {
     LAUNCH(zero_rows, count, tape, y, rows);

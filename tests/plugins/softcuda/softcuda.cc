@@ -11,7 +11,7 @@
 //     or that not all of a warp reach, is an error.
 //
 // Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB or a list), SOFTCUDA_CAPABILITY (90: 9.0);
-// SOFTCUDA_CURRENT (the device that somebody else has made every thread's);
+// SOFTCUDA_CURRENT (the device that somebody else has made every thread's); SOFTCUDA_CODE (80: kernels are for 8.0);
 // SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a launch that fails); SOFTCUDA_COUNT
 // (1: says at the end what was asked of it); SOFTCUDA_IDLE (1: kernels and copies do nothing, rank finds words at
 // random: what is left is what the host costs).
@@ -377,6 +377,17 @@ static std::function<void()> work_of(const struct cudaKernelNodeParams &p)
 static void count_launch(CUstream_st *s)
 {
     if (++counted.launches == softcuda_setting("SOFTCUDA_FAIL", -1)) s->failed = true;
+}
+
+// Of code for several kinds of GPU the latest that the device can run.
+extern "C" cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *)
+{
+    if (fails()) return answer(cudaErrorLaunchFailure);
+    const int device = (int)softcuda_setting("SOFTCUDA_CAPABILITY", 90);
+    const int code = (int)softcuda_setting("SOFTCUDA_CODE", device);
+    if (code > device) return answer(cudaErrorInvalidDeviceFunction);
+    *a = {code, device};
+    return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
