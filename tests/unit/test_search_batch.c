@@ -88,8 +88,8 @@ enum { NARROW = 2, BEAM = 5 };
 
 static toy_answer narrow[SENTENCES];
 
-// Every sentence in a search of NARROW (narrow) and of BEAM (alone), and mixed in one of BEAM, where every second one asks for
-// NARROW and all for a glance or not (together).
+// Every sentence in a search of NARROW (narrow) and of BEAM (alone), and mixed in one of BEAM, where every second one
+// asks for NARROW and all for a glance or not (together).
 static void run_widths(const toy *const *models, const toy_text *t, dgm_finish finish, bool glance)
 {
     const dgm_search_config small = toy_text_config(NARROW, finish, 6);
@@ -124,8 +124,8 @@ static void test_narrow_sentences(void **state)
     toy_close(&m);
 }
 
-// A glance has the best translation of a narrower search, after no more steps, and leaves others alone; of a sentence that
-// is as wide as the search it says nothing.
+// A glance has the best translation of a narrower search, after no more steps, and leaves others alone; of a sentence
+// that is as wide as the search it says nothing.
 static void test_glances(void **state)
 {
     (void)state;
