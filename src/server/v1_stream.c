@@ -216,14 +216,15 @@ static dgm_status read_line(dgm_request *q, dgm_v1_wish *w, const char *line, si
     const bool fine = st == DGM_OK && json_is_object(object) && json_is_string(text);
     // Its values are copied: the line's own object goes.
     const json_t *id = fine ? json_object_get(object, "id") : NULL;
-    if (fine) {
-        const size_t n = json_string_length(text);
-        const char *own = dgm_request_copy(q, json_string_value(text), n);
+    const size_t n = fine ? json_string_length(text) : 0;
+    const char *own = fine ? dgm_request_copy(q, json_string_value(text), n) : NULL;
+    if (own) {
         w->texts[w->count] = (dgm_task_text){.text = own, .size = n};
         w->ids[w->count] = id ? json_incref((json_t *)(uintptr_t)id) : NULL;
         w->count++;
     }
     json_decref(object);
+    if (st == DGM_ERR_MEMORY || (fine && !own)) return dgm_no_memory(err);
     DGM_FAIL_IF(!fine, err, DGM_ERR_FORMAT, "line %zu is no JSON object with a string \"q\"", w->count + 1);
     return DGM_OK;
 }

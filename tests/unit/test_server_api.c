@@ -610,6 +610,26 @@ static void test_no_memory(void **state)
     dgm_server_close(&s);
 }
 
+static bool is_refused(const dgm_request *q, bool failed)
+{
+    return q->status == (failed ? 500 : 413);
+}
+
+// A list that is too long: its lines are read, and counted, before it is refused.
+static void test_no_memory_bulk(void **state)
+{
+    static const scarce_row row = {"POST", "/v1/bulk", "application/x-ndjson",
+                                   "{\"q\":\"a\",\"id\":1}\n{\"q\":\"b\"}\n"};
+    dgm_server_options o;
+    (void)state;
+    dgm_server_default(&o);
+    o.reload_seconds = 0;
+    o.batch_limit = 1;
+    dgm_server *s = test_server(&o);
+    scarce_try(s, &row, is_refused);
+    dgm_server_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -635,6 +655,7 @@ int main(void)
         cmocka_unit_test(test_client),
         cmocka_unit_test(test_long_lines),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory_bulk),
     };
     return cmocka_run_group_tests(tests, open_server, close_server);
 }
