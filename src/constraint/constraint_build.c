@@ -35,6 +35,7 @@ static dgm_status child_of(dgm_constraint *c, int32_t parent, uint8_t byte, int3
             return DGM_OK;
         }
     DGM_TRY(new_node(c, byte, out, err));
+    c->nodes[*out].depth = c->nodes[parent].depth + 1;
     c->nodes[*out].sibling = c->nodes[parent].child;
     c->nodes[parent].child = *out;
     return DGM_OK;
@@ -350,7 +351,8 @@ static dgm_status find_inside(const dgm_constraint *c, const dgm_pattern *p, spe
     const dgm_text text = {(const char *)s->text.data + spaces, s->text.size - spaces};
     const int32_t node = dgm_constraint_read(c, BEGIN, &mask, text, &wrong, inside);
     mask = dgm_constraint_met(c, node, mask, inside);
-    const uint32_t ends = terms_at(c, node);
+    // An end that is no text of the automaton leads to what it ends with.
+    const uint32_t ends = c->nodes[node].depth == (int32_t)(s->last - s->first) ? terms_at(c, node) : 0;
     *inside |= owners_of(c, mask) & ~ends;
     for (int bit = 0; bit < c->slots; bit++) // an occurrence sets one
         if (mask >> bit & 1 && owners_of(c, (uint32_t)1 << bit) & ends) own++;

@@ -21,6 +21,7 @@ typedef struct trie_node {
     int32_t child, sibling, fail;
     int first_end, first_stage; // of this node alone; -1: none
     int deny, deny_count;       // in `denied`: tokens that would complete a forbidden text
+    int32_t depth;              // bytes on the way to it
     int16_t byte;               // -1: ROOT and BEGIN
     uint16_t flags;             // with those of the fail links
     bool opens;                 // its last character is outside of words

@@ -414,6 +414,26 @@ static void what_is_spent_is_known(void **state)
     dgm_constraint_free(&c);
 }
 
+// Where an end holds a term beside other words it may be said once more, whoever reads the end: an automaton from the
+// right begins with it, the left one of both leaves it to the other.
+static void an_end_that_holds_a_term_lifts_its_limit(void **state)
+{
+    (void)state;
+    static const int32_t a[] = {1}, longer[] = {1, 3}; // " a", " a b"
+    for (int own = 0; own < 2; own++) {
+        const dgm_pattern p[] = {{.term = 0, .tokens = a, .count = 1, .most = 1},
+                                 {.kind = DGM_PATTERN_SUFFIX, .tokens = own ? a : longer, .count = own ? 1 : 2}};
+        dgm_constraint *c[4] = {compile(p, 2, 1)};
+        dgm_error err;
+        assert_int_equal(dgm_constraint_compile_right(&c[1], surfaces, p, 2, 1, &err), DGM_OK);
+        assert_int_equal(dgm_constraint_compile_both(&c[2], &c[3], surfaces, p, 2, 1, &err), DGM_OK);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(dgm_constraint_limited(c[i]), own);
+            dgm_constraint_free(&c[i]);
+        }
+    }
+}
+
 // A limit that does not fit a state is no reason to refuse a term.
 static void limits_that_do_not_fit_are_left_out(void **state)
 {
@@ -520,6 +540,7 @@ int main(void)
         cmocka_unit_test(words_are_whole),        cmocka_unit_test(too_many_are_refused),
         cmocka_unit_test(allocations_may_fail),   cmocka_unit_test(limits_add_up),
         cmocka_unit_test(limits_that_do_not_fit_are_left_out), cmocka_unit_test(what_is_spent_is_known),
+        cmocka_unit_test(an_end_that_holds_a_term_lifts_its_limit),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

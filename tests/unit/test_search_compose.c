@@ -80,8 +80,10 @@ static bool same_words(const words *a, const words *b)
     return a->count == b->count && stands_at(a, b, 0);
 }
 
-static void make_constraint(problem *p, bool right, bool end, dgm_constraint **out)
+// From both ends: as the engine does it, in two automata, unless a lattice holds them.
+static void make_constraint(problem *p)
 {
+    const bool apart = p->both && !(p->kinds & LATTICE), right = p->right && !(p->kinds & LATTICE);
     dgm_pattern patterns[5];
     int count = 0;
     dgm_error err;
@@ -90,13 +92,17 @@ static void make_constraint(problem *p, bool right, bool end, dgm_constraint **o
             .term = t, .tokens = p->terms[t].ids, .count = p->terms[t].count, .most = p->most[t]};
     if (p->ban.count)
         patterns[count++] = (dgm_pattern){.kind = DGM_PATTERN_FORBID, .tokens = p->ban.ids, .count = p->ban.count};
-    if (p->end.count && end)
+    if (p->end.count)
         patterns[count++] = (dgm_pattern){.kind = DGM_PATTERN_SUFFIX, .tokens = p->end.ids, .count = p->end.count};
-    if (p->begin.count && right && !p->both)
+    if (p->begin.count && right)
         patterns[count++] = (dgm_pattern){.kind = DGM_PATTERN_PREFIX, .tokens = p->begin.ids, .count = p->begin.count};
-    const dgm_status st =
-        (right ? dgm_constraint_compile_right : dgm_constraint_compile)(out, surfaces, patterns, count,
-                                                                        p->term_count, &err);
+    dgm_status st;
+    if (apart)
+        st = dgm_constraint_compile_both(&p->constraint, &p->constraint_right, surfaces, patterns, count, p->term_count,
+                                         &err);
+    else
+        st = (right ? dgm_constraint_compile_right : dgm_constraint_compile)(&p->constraint, surfaces, patterns, count,
+                                                                             p->term_count, &err);
     if (st != DGM_OK) fail_msg("%s", err.text);
 }
 
@@ -151,8 +157,7 @@ static void ask(problem *p, int kinds, const char *order, const char *pairs, dgm
         if (dgm_rng_next(rng) % 3 == 0) p->begin = draw_words(rng, 1, 2);
         for (int t = 0; t < p->term_count; t++) // as the engine does it, which forces a beginning without a constraint
             p->most[t] = occurrences(&p->begin, &p->terms[t]) ? 0 : (int)(dgm_rng_next(rng) % 3);
-        make_constraint(p, p->right && !(kinds & LATTICE), !p->both || kinds & LATTICE, &p->constraint);
-        if (p->both && !(kinds & LATTICE)) make_constraint(p, true, true, &p->constraint_right);
+        make_constraint(p);
     }
     static const int32_t said[] = {FIRST, FIRST + 1, FIRST + 2};
     if (kinds & LATTICE) p->lattice = lattice_toy(rng, 5, said, WORDS, 3);
