@@ -359,18 +359,29 @@ static bool closes(table *t, const word *l, const word *r)
     return !broken && dgm_pair_closes_from(t, state);
 }
 
+// Does an n-gram stand twice in a whole sentence, but for a forced beginning and end, which may repeat themselves?
+static bool repeats_closed(const ground *g, const int32_t *whole, int count)
+{
+    const int n = g->s->config.no_repeat, ahead = g->p->prefix_count - n, behind = count - g->p->behind_count;
+    for (int b = 1; n > 0 && b + n <= count; b++)
+        for (int a = 0; a < b; a++) {
+            const bool forced = (a <= ahead || a >= behind) && (b <= ahead || b >= behind);
+            if (!forced && same(whole + a, whole + b, n)) return true;
+        }
+    return false;
+}
+
 static bool judge_close(table *t, const word *l, const word *r, const dgm_candidate *c, float *add)
 {
     const ground *g = t->g;
     const int32_t eos = g->s->eos;
     int32_t *whole = g->s->pairs->whole;
     if (g->p->constraint && !closes(t, l, r)) return false;
-    const int count = close_words(g, c, whole), n = g->s->config.no_repeat;
+    const int count = close_words(g, c, whole);
     if (c->token != eos) *add += punishment(g, l->said);
     if (c->second != eos)
         *add += punishment(g, r->said || (punishes(g) && c->token != eos && c->second == c->token));
-    for (int i = n; n > 0 && i <= count; i++)
-        if (repeats(whole, i, n)) return false;
+    if (repeats_closed(g, whole, count)) return false;
     int32_t lmbr = 0;
     for (int i = 0; g->p->lmbr && i <= count; i++) *add += earns(g, &lmbr, i < count ? whole[i] : eos);
     *add -= g->earned;

@@ -7,11 +7,13 @@
 
 #include "toy_words.h"
 
-enum { MOST = 7, FIRST = 2, WORDS = 3, POSITIONS = 8, LONGEST = 4, ALL = 256, SEEDS = 6 };
+enum { MOST = 7, FIRST = 2, WORDS = 3, POSITIONS = 8, LONGEST = 4, ALL = 256, SEEDS = 4 };
 
 // Words are tokens 2 to 4; behind them comes, of models of pairs, their end, and the start.
 static int vocab = MOST;
-static float last[MOST * MOST], table_time[POSITIONS * MOST];
+// What each model says of a word behind another and at a place.
+enum { MODELS = 2 };
+static float last[MODELS][MOST * MOST], table_time[MODELS][POSITIONS * MOST];
 
 static int set_up(void **state)
 {
@@ -23,8 +25,12 @@ static int set_up(void **state)
 
 enum { CONSTRAINTS = 1, LATTICE = 2, LMBR = 4, NO_REPEAT = 8, REPETITION = 16, KINDS = 32 };
 
+// And beside all of these one setting more: that of NO_REPEAT is its length.
+typedef enum setting_beside { NOTHING, MINIMUM, ENSEMBLE, COVERAGE, DIVERSITY, ROWS, PRUNING, UNIGRAMS, BESIDES } setting_beside;
+
 static const dgm_lmbr_weights weights = {.theta = {-0.2f, 0.3f, 0.5f, 0.8f, 1.2f}, .lambda = 0.6f};
-static const float lattice_weight = 0.5f, repetition = 1.7f;
+static const float lattice_weight = 0.5f, repetition = 1.7f, coverage = 0.4f;
+enum { SHORTEST = 2, SOURCE = 4 };
 
 typedef struct words {
     int32_t ids[LONGEST + 1];
@@ -33,6 +39,7 @@ typedef struct words {
 
 typedef struct problem {
     int kinds;
+    setting_beside beside;
     bool right;        // the model writes the last word first,
     const char *pairs; // or so in pairs; NULL: one word a step
     bool both;         // from both ends
@@ -141,10 +148,11 @@ static void make_rows(problem *p)
     dgm_posteriors_free(&posteriors);
 }
 
-static void ask(problem *p, int kinds, const char *order, const char *pairs, dgm_rng *rng)
+static void ask(problem *p, int kinds, setting_beside beside, const char *order, const char *pairs, dgm_rng *rng)
 {
     const char *way = pairs ? pairs : order;
     *p = (problem){.kinds = kinds,
+                   .beside = beside,
                    .right = way && strcmp(way, "r2l") == 0,
                    .pairs = pairs,
                    .both = way && strcmp(way, "bidirectional") == 0,
@@ -222,16 +230,30 @@ static double posterior(const problem *p, const words *gram)
     return sum;
 }
 
-// What the word at `at` of a sentence with its end adds to the sum; -inf: it may not stand there.
+// Is an n-gram forced on the model, word by word, by a beginning or an end? That may repeat itself.
+static bool is_forced(const problem *p, const words *read, int at, int n)
+{
+    if (!p->pairs || !(p->kinds & CONSTRAINTS) || p->kinds & LATTICE) return false; // a demand, or the lattice's matter
+    return (!p->right && at + n <= p->begin.count) || ((p->right || p->both) && at >= read->count - p->end.count);
+}
+
+static bool repeats_itself(const problem *p, const words *read)
+{
+    const int n = p->beside == UNIGRAMS ? 1 : 2;
+    for (int b = 1; b + n <= read->count; b++)
+        for (int a = 0; a < b; a++)
+            if (memcmp(read->ids + a, read->ids + b, (size_t)n * sizeof *read->ids) == 0 &&
+                !(is_forced(p, read, a, n) && is_forced(p, read, b, n)))
+                return true;
+    return false;
+}
+
+// What the word at `at` of a sentence with its end adds to the sum.
 static double rule(const problem *p, const words *w, int at)
 {
     double add = 0;
-    bool said = false, again = false;
-    for (int i = 0; i < at; i++) {
-        said |= w->ids[i] == w->ids[at];
-        again |= i > 0 && at > 0 && w->ids[i] == w->ids[at] && w->ids[i - 1] == w->ids[at - 1];
-    }
-    if (p->kinds & NO_REPEAT && again) return -INFINITY;
+    bool said = false;
+    for (int i = 0; i < at; i++) said |= w->ids[i] == w->ids[at];
     if (p->kinds & REPETITION && said) add -= log((double)repetition);
     if (!(p->kinds & LMBR)) return add;
     add += (double)weights.theta[0];
@@ -243,26 +265,33 @@ static double rule(const problem *p, const words *w, int at)
     return add;
 }
 
-static double log_share(int before, int place, int word)
+static double log_share_of(int model, int before, int place, int word)
 {
+    const float *row = last[model] + before * vocab, *now = table_time[model] + place * vocab;
     double z = 0;
-    for (int k = 0; k < vocab; k++) z += exp((double)last[before * vocab + k] + (double)table_time[place * vocab + k]);
-    return (double)last[before * vocab + word] + (double)table_time[place * vocab + word] - log(z);
+    for (int k = 0; k < vocab; k++) z += exp((double)row[k] + (double)now[k]);
+    return (double)row[word] + (double)now[word] - log(z);
+}
+
+static double log_share(const problem *p, int before, int place, int word)
+{
+    const double first = log_share_of(0, before, place, word);
+    return p->beside == ENSEMBLE ? (first + log_share_of(1, before, place, word)) / MODELS : first;
 }
 
 // What the model says of a sentence, in the order of writing.
-static double model_sum(const words *w)
+static double model_sum(const problem *p, const words *w)
 {
     double sum = 0;
     for (int i = 0; i <= w->count; i++)
-        sum += log_share(i ? w->ids[i - 1] : vocab - 1, i, i < w->count ? w->ids[i] : TOY_EOS);
+        sum += log_share(p, i ? w->ids[i - 1] : vocab - 1, i, i < w->count ? w->ids[i] : TOY_EOS);
     return sum;
 }
 
 // The same of a pair behind another.
-static double pair_sum(const int32_t *before, int pair, int32_t left, int32_t right)
+static double pair_sum(const problem *p, const int32_t *before, int pair, int32_t left, int32_t right)
 {
-    return log_share(before[0], 2 * pair, left) + log_share(before[1], 2 * pair + 1, right);
+    return log_share(p, before[0], 2 * pair, left) + log_share(p, before[1], 2 * pair + 1, right);
 }
 
 // Of words in pairs, the best of all ways to write them: what a pair with an end says besides is free in one direction,
@@ -280,19 +309,19 @@ static double pairs_sum(const problem *p, const words *w)
         for (int t = 0; t < n / 2; t++) {
             const int32_t left = p->both ? w->ids[t] : w->ids[2 * t];
             const int32_t right = p->both ? w->ids[n - 1 - t] : w->ids[2 * t + 1];
-            sum += pair_sum(before, t, left, right);
+            sum += pair_sum(p, before, t, left, right);
             before[0] = left;
             before[1] = right;
         }
         if (n % 2) {
             const int32_t word = p->both ? w->ids[n / 2] : w->ids[n - 1];
             if (way && !p->both) continue;
-            best = fmax(best, sum + pair_sum(before, n / 2, way ? end : word, way ? word : end));
+            best = fmax(best, sum + pair_sum(p, before, n / 2, way ? end : word, way ? word : end));
             continue;
         }
-        best = fmax(best, sum + pair_sum(before, n / 2, end, end));
+        best = fmax(best, sum + pair_sum(p, before, n / 2, end, end));
         for (int32_t x = FIRST; x < FIRST + WORDS && !p->both && !(p->kinds & LATTICE); x++)
-            best = fmax(best, sum + pair_sum(before, n / 2, end, x));
+            best = fmax(best, sum + pair_sum(p, before, n / 2, end, x));
     }
     return best;
 }
@@ -301,12 +330,20 @@ static double pairs_sum(const problem *p, const words *w)
 static double score_of(const problem *p, const words *read)
 {
     words w = p->right ? turn(read) : *read;
-    if (!meets(p, read)) return -INFINITY;
-    double sum = (p->kinds & LMBR ? (double)weights.lambda : 1.0) * (p->pairs ? pairs_sum(p, &w) : model_sum(&w));
+    if (!meets(p, read) || (p->beside == MINIMUM && read->count < SHORTEST)) return -INFINITY;
+    if (p->kinds & NO_REPEAT && repeats_itself(p, read)) return -INFINITY;
+    double sum = (p->kinds & LMBR ? (double)weights.lambda : 1.0) * (p->pairs ? pairs_sum(p, &w) : model_sum(p, &w));
     if (p->kinds & LATTICE) sum += (double)lattice_weight * lattice_toy_score(p->lattice, read->ids, read->count);
     w.ids[w.count++] = p->end_token;
     for (int i = 0; i < w.count; i++) sum += rule(p, &w, i);
     return sum;
+}
+
+// Of so many words: a model of tables looks at all source tokens alike, in every step, with both words of a pair.
+static double covered(const problem *p, int count)
+{
+    const int looks = p->pairs ? 2 * (count / 2 + 1) : count + 1;
+    return p->beside == COVERAGE ? (double)coverage * SOURCE * log(fmin(1.0, (double)looks / SOURCE)) : 0.0;
 }
 
 static double best_of_all(const problem *p)
@@ -316,7 +353,7 @@ static double best_of_all(const problem *p)
         for (int k = 0; k < many; k++) {
             words w = {.count = n};
             for (int i = 0, rest = k; i < n; i++, rest /= WORDS) w.ids[i] = FIRST + rest % WORDS;
-            best = fmax(best, score_of(p, &w) / (n + 1));
+            best = fmax(best, score_of(p, &w) / (n + 1) + covered(p, n));
         }
     return best;
 }
@@ -342,6 +379,18 @@ static const setting searches[] = {
     {"sample", "sample", 3, false, false, DGM_CUBE_TOKEN},
 };
 
+static void add_beside(dgm_search_config *c, const setting *x, const problem *p)
+{
+    const bool competes = strcmp(x->search, "greedy") != 0 && strcmp(x->search, "sample") != 0;
+    if (p->beside == MINIMUM) c->min_length = SHORTEST;
+    if (p->beside == ROWS) c->max_rows = 2;
+    if (p->beside == DIVERSITY && competes) c->diversity = 0.7f;
+    if (p->beside == PRUNING && competes && !x->wide) c->beam_width = 0.3f;
+    if (p->beside == UNIGRAMS && p->kinds & NO_REPEAT) c->no_repeat = 1;
+    c->alignment = p->beside == COVERAGE;
+    c->coverage = p->beside == COVERAGE ? coverage : 0.0f;
+}
+
 static dgm_search_config config_of(const setting *x, const problem *p, int hidden)
 {
     dgm_search_config c = toy_config(x->beam, x->wide ? DGM_FINISH_MARGIN : DGM_FINISH_REFILL);
@@ -359,25 +408,31 @@ static dgm_search_config config_of(const setting *x, const problem *p, int hidde
     if (p->kinds & NO_REPEAT) c.no_repeat = 2;
     if (p->kinds & REPETITION) c.repetition = repetition;
     c.sentences = 1;
+    add_beside(&c, x, p);
     return c;
 }
 
-static void run(const toy *m, const dgm_search_config *c, const problem *p, toy_answer *a)
+static void run(const toy *const *models, const dgm_search_config *c, const problem *p, toy_answer *a)
 {
-    toy_search t = {.parts = 1};
+    toy_search t = {.parts = p->beside == ENSEMBLE ? MODELS : 1};
+    const toy *m = models[0];
     dgm_error err = {{0}};
     dgm_scorer scorers[2];
+    dgm_search_part parts[MODELS];
     const dgm_limits l = dgm_search_limits(c, dgm_model_describe(m->model));
-    dgm_bytes bytes = dgm_bytes_add(toy_bytes(c, &m, 1), dgm_score_lmbr_bytes(m->backend, c->sentences, vocab));
+    dgm_bytes bytes =
+        dgm_bytes_add(toy_bytes(c, models, t.parts), dgm_score_lmbr_bytes(m->backend, c->sentences, vocab));
     bytes.host += dgm_score_walk_bytes(c->sentences);
     assert_int_equal(dgm_exec_open(m->backend, bytes, &t.exec, &err), DGM_OK);
-    assert_int_equal(dgm_state_open(m->model, t.exec, &l, &t.states[0], &err), DGM_OK);
-    const dgm_search_part part = {t.states[0], 1.0f};
+    for (int i = 0; i < t.parts; i++) {
+        assert_int_equal(dgm_state_open(models[i]->model, t.exec, &l, &t.states[i], &err), DGM_OK);
+        parts[i] = (dgm_search_part){t.states[i], 1.0f / (float)t.parts};
+    }
     assert_int_equal(dgm_score_lmbr(&scorers[0], t.exec, c->sentences, vocab, &err), DGM_OK);
     assert_int_equal(dgm_score_walk(&scorers[1], dgm_exec_host(t.exec), c->sentences, &err), DGM_OK);
-    if (dgm_search_open(&t.search, t.exec, c, &part, 1, NULL, scorers, 2, &err) != DGM_OK) fail_msg("%s", err.text);
+    if (dgm_search_open(&t.search, t.exec, c, parts, t.parts, NULL, scorers, 2, &err) != DGM_OK) fail_msg("%s", err.text);
     const bool given = p->begin.count && !p->right && !(p->pairs && p->walk); // else a constraint or the lattice has it
-    const dgm_search_request r = {.source = {toy_source, 4},
+    const dgm_search_request r = {.source = {toy_source, SOURCE},
                                   .prefix = given ? p->begin.ids : NULL,
                                   .prefix_count = given ? p->begin.count : 0,
                                   .constraint = p->constraint,
@@ -420,71 +475,84 @@ static const setting of_pairs[] = {
     {"sample", "sample", 3, false, false, DGM_CUBE_TOKEN},
 };
 
-static void try_order(const char *order, const char *pairs, uint64_t seed)
+static void open_table(toy *m, int which, const char *order, const char *pairs, dgm_rng *rng)
 {
-    dgm_rng rng = {seed * 131};
-    toy m;
-    vocab = pairs ? MOST : MOST - 1;
-    for (int i = 0; i < vocab * vocab; i++) last[i] = 6.0f * (float)dgm_rng_unit(&rng) - 3.0f;
-    for (int i = 0; i < POSITIONS * vocab; i++) table_time[i] = (float)dgm_rng_unit(&rng);
+    for (int i = 0; i < vocab * vocab; i++) last[which][i] = 6.0f * (float)dgm_rng_unit(rng) - 3.0f;
+    for (int i = 0; i < POSITIONS * vocab; i++) table_time[which][i] = (float)dgm_rng_unit(rng);
     const toy_spec spec = {.vocab = vocab,
                            .positions = POSITIONS,
                            .heads = 1,
-                           .last = last,
-                           .time = table_time,
+                           .last = last[which],
+                           .time = table_time[which],
                            .order = order,
                            .pairs = pairs};
-    toy_open(&m, &spec);
+    toy_open(m, &spec);
+}
+
+static void try_order(const char *order, const char *pairs, uint64_t seed, setting_beside beside)
+{
+    dgm_rng rng = {seed * 131 + (uint64_t)beside * 977};
+    toy m[MODELS];
+    const toy *models[MODELS] = {&m[0], &m[1]};
+    vocab = pairs ? MOST : MOST - 1;
+    for (int i = 0; i < MODELS; i++) open_table(&m[i], i, order, pairs, &rng);
     for (int kinds = 0; kinds < KINDS; kinds++) {
         problem p;
         static toy_answer a;
-        ask(&p, kinds, order, pairs, &rng);
+        ask(&p, kinds, beside, order, pairs, &rng);
         const double best = best_of_all(&p);
         const setting *list = pairs ? of_pairs : searches;
         const size_t count = pairs ? sizeof of_pairs / sizeof *of_pairs : sizeof searches / sizeof *searches;
         const bool skip = kinds & LATTICE && !p.walk;
         for (size_t i = 0; i < count && !skip; i++) {
             char what[96];
-            const dgm_search_config c = config_of(&list[i], &p, dgm_model_describe(m.model)->hidden);
-            snprintf(what, sizeof what, "%s%s, %s, kinds %d, seed %d", pairs ? "pairs " : "",
-                     pairs ? pairs : order ? order : "l2r", list[i].name, kinds, (int)seed);
-            run(&m, &c, &p, &a);
+            const int hidden = dgm_model_describe(m[0].model)->hidden * (beside == ENSEMBLE ? MODELS : 1);
+            const dgm_search_config c = config_of(&list[i], &p, hidden);
+            snprintf(what, sizeof what, "%s%s, %s, kinds %d, beside %d, seed %d", pairs ? "pairs " : "",
+                     pairs ? pairs : order ? order : "l2r", list[i].name, kinds, (int)beside, (int)seed);
+            run(models, &c, &p, &a);
             check(&a, &p, &list[i], best, what);
         }
         if (kinds & LATTICE && kinds & CONSTRAINTS && !p.walk) assert_true(best == -INFINITY);
         forget(&p);
     }
-    toy_close(&m);
+    for (int i = 0; i < MODELS; i++) toy_close(&m[i]);
+}
+
+static void try_all(const char *order, const char *pairs)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        for (int b = NOTHING; b < BESIDES; b++) try_order(order, pairs, seed, (setting_beside)b);
 }
 
 static void from_left_to_right(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, NULL, seed);
+    try_all(NULL, NULL);
 }
 
 static void from_right_to_left(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order("r2l", NULL, seed);
+    try_all("r2l", NULL);
 }
 
 static void pairs_from_left_to_right(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, "l2r", seed);
+    try_all(NULL, "l2r");
 }
 
 static void pairs_from_right_to_left(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, "r2l", seed);
+    try_all(NULL, "r2l");
 }
 
 static void pairs_from_both_ends(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, "bidirectional", seed);
+    try_all(NULL, "bidirectional");
 }
 
 // ---- more words than a row looks at ------------------------------------------------------------
@@ -535,7 +603,7 @@ static void try_many(const char *pairs, int beam, uint64_t seed)
     c.search = "double";
     c.max_length = LONGEST;
     c.sentences = 1;
-    run(&m, &c, &p, &a);
+    run((const toy *const[]){&m}, &c, &p, &a);
     assert_true(a.h[0].sum > -INFINITY);
     words w = {.count = a.h[0].count};
     assert_true(w.count <= LONGEST);
