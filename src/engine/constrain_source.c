@@ -79,8 +79,8 @@ static dgm_status may_become(dgm_demander *d, const dgm_tokens *source, const dg
     *becomes = false;
     for (size_t i = 0; i < dgm_want_variants(d, w) && !*becomes; i++) {
         bool fits;
-        const dgm_status st = dgm_demander_spell(d, dgm_want_variant(d, w, i), &fits, err);
-        if (st != DGM_OK || !fits) return st;
+        DGM_TRY(dgm_demander_spell(d, dgm_want_variant(d, w, i), &fits, err));
+        if (!fits) continue;
         pthread_mutex_lock(&mine->lock);
         *becomes = dgm_usual_becomes(mine->usual, source, &d->tokens);
         pthread_mutex_unlock(&mine->lock);

@@ -128,11 +128,10 @@ static void add_lot(void *cookie, const dgm_candidate *c)
         x->ends = true;
     }
     if (!ends && p->constraint) {
-        int missing = dgm_constraint_missing(p->constraint, c->state);
-        if (missing < x->missing) x->brings += heavy;
-        if (missing < x->missing) heavy *= x->grows;
-        if (p->constraint_right && missing > 0) missing = 2 * missing - 1; // on one side, if need be
-        if (missing > p->max_length - p->tokens - 2) return;
+        if (dgm_banks_hopeless(x->s, p, c)) return;
+        const bool brings = dgm_constraint_missing(p->constraint, c->state) < x->missing;
+        if (brings) x->brings += heavy;
+        if (brings) heavy *= x->grows;
     }
     if (!(heavy > 0.0)) return;
     x->sum += heavy;

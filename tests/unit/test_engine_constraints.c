@@ -217,6 +217,24 @@ static void terms_are_found_out_at_a_glance(void **state)
     assert_true(both < once + plain);
 }
 
+// A variant that the vocabulary cannot spell (a ligature) does not hide that a model with a shortlist says the other one
+// by itself: the line is read as it is written, and has that score.
+static void variants_that_cannot_be_spelled_hide_none(void **state)
+{
+    (void)state;
+    dgm_translator *t = NULL;
+    dgm_error error;
+    if (dgm_open(&t, "models/en-de.gguf", NULL, &error) != DGM_OK) fail_msg("%s", error.text);
+    const char *text = "The committee will meet again next week.";
+    const dgm_input in[] = {input(text, NULL), input(text, "committee => \xef\xac\x81 | Ausschuss")};
+    dgm_results *r = translate(t, in, 2);
+    holds(r->items[0], "Ausschuss");
+    assert_string_equal(dgm_result_text(r->items[1]), dgm_result_text(r->items[0]));
+    assert_true(r->items[1]->translations[0]->score == r->items[0]->translations[0]->score); // not that of another source
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
 static int occurrences(const char *text, const char *word)
 {
     int count = 0;
@@ -497,6 +515,7 @@ int main(void)
         cmocka_unit_test(demands_come_before_repetition), cmocka_unit_test(an_end_is_the_last_chance),
         cmocka_unit_test(runaways_keep_their_terms), cmocka_unit_test(pairs_leave_room_for_terms),
         cmocka_unit_test(allocations_may_fail),  cmocka_unit_test(terms_are_said_no_more_often_than_their_source),
+        cmocka_unit_test(variants_that_cannot_be_spelled_hide_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
