@@ -451,8 +451,8 @@ static void check(const toy_answer *a, const problem *p, const setting *x, doubl
         const toy_hypothesis *h = &a->h[n];
         words w = {.count = h->count};
         if (!(h->sum > -INFINITY)) {
-            // No beam is too narrow for a path of a lattice.
-            const bool path = p->kinds & LATTICE && !(p->kinds & NO_REPEAT);
+            // No beam is too narrow for a path of a lattice, or where nothing is demanded.
+            const bool path = p->kinds & LATTICE ? !(p->kinds & NO_REPEAT) : !(p->kinds & CONSTRAINTS);
             if ((x->wide || path) && best > -INFINITY && !wins) fail_msg("%s: nothing was found", what);
             continue;
         }
