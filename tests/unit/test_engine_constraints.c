@@ -217,8 +217,8 @@ static void terms_are_found_out_at_a_glance(void **state)
     assert_true(both < once + plain);
 }
 
-// A variant that the vocabulary cannot spell (a ligature) does not hide that a model with a shortlist says the other one
-// by itself: the line is read as it is written, and has that score.
+// A variant that the vocabulary cannot spell (a ligature) does not hide that a model with a shortlist says the other
+// one by itself: the line is read as it is written, and has that score.
 static void variants_that_cannot_be_spelled_hide_none(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void variants_that_cannot_be_spelled_hide_none(void **state)
     dgm_results *r = translate(t, in, 2);
     holds(r->items[0], "Ausschuss");
     assert_string_equal(dgm_result_text(r->items[1]), dgm_result_text(r->items[0]));
-    assert_true(r->items[1]->translations[0]->score == r->items[0]->translations[0]->score); // not that of another source
+    assert_true(r->items[1]->translations[0]->score == r->items[0]->translations[0]->score);
     dgm_results_free(&r);
     dgm_close(&t);
 }

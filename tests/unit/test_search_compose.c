@@ -26,7 +26,17 @@ static int set_up(void **state)
 enum { CONSTRAINTS = 1, LATTICE = 2, LMBR = 4, NO_REPEAT = 8, REPETITION = 16, KINDS = 32 };
 
 // And beside all of these one setting more: that of NO_REPEAT is its length.
-typedef enum setting_beside { NOTHING, MINIMUM, ENSEMBLE, COVERAGE, DIVERSITY, ROWS, PRUNING, UNIGRAMS, BESIDES } setting_beside;
+typedef enum setting_beside {
+    NOTHING,
+    MINIMUM,
+    ENSEMBLE,
+    COVERAGE,
+    DIVERSITY,
+    ROWS,
+    PRUNING,
+    UNIGRAMS,
+    BESIDES
+} setting_beside;
 
 static const dgm_lmbr_weights weights = {.theta = {-0.2f, 0.3f, 0.5f, 0.8f, 1.2f}, .lambda = 0.6f};
 static const float lattice_weight = 0.5f, repetition = 1.7f, coverage = 0.4f;
@@ -430,7 +440,8 @@ static void run(const toy *const *models, const dgm_search_config *c, const prob
     }
     assert_int_equal(dgm_score_lmbr(&scorers[0], t.exec, c->sentences, vocab, &err), DGM_OK);
     assert_int_equal(dgm_score_walk(&scorers[1], dgm_exec_host(t.exec), c->sentences, &err), DGM_OK);
-    if (dgm_search_open(&t.search, t.exec, c, parts, t.parts, NULL, scorers, 2, &err) != DGM_OK) fail_msg("%s", err.text);
+    if (dgm_search_open(&t.search, t.exec, c, parts, t.parts, NULL, scorers, 2, &err) != DGM_OK)
+        fail_msg("%s", err.text);
     const bool given = p->begin.count && !p->right && !(p->pairs && p->walk); // else a constraint or the lattice has it
     const dgm_search_request r = {.source = {toy_source, SOURCE},
                                   .prefix = given ? p->begin.ids : NULL,
