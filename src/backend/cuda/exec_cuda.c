@@ -46,9 +46,10 @@ dgm_status cuda_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
     DGM_TRY(cuda_status(cuda_use(x->backend), "opening it", err));
     DGM_TRY(open_own(x->backend, o, err));
     void *base = NULL;
+    const char *helps = device_bytes > CUDA_WORKER ? "a smaller --workspace, --batch or --beam, or fewer --threads"
+                                                   : "fewer --threads, or end other programs on the GPU";
     device_bytes += CUDA_SCRATCH;
-    DGM_TRY(cuda_take(x->backend, &base, device_bytes, "a worker",
-                      "a smaller --workspace, --batch or --beam, or fewer --threads", err));
+    DGM_TRY(cuda_take(x->backend, &base, device_bytes, "a worker", helps, err));
     x->device = (dgm_arena){.base = base, .size = device_bytes};
     return cuda_status(cudaMemsetAsync(base, 0, device_bytes, o->stream), "a worker's memory", err);
 }
