@@ -53,9 +53,8 @@ CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
 
 # ---- libraries -----------------------------------------------------------------------------
 PKG_CONFIG ?= pkg-config
-PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c expat libmicrohttpd
-# Left out: libsentencepiece_train, which nothing here calls, and a macro for building utf8proc itself.
-LIBS := $(filter-out -lsentencepiece_train,$(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)) -lm -lpthread -lstdc++
+PACKAGES := jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c expat libmicrohttpd
+LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null) -lm -lpthread -lstdc++
 LIBS += -lcld2 # has no pkg-config file
 LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
 CPPFLAGS_LIB += $(strip $(filter-out -DUTF8PROC_EXPORTS,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)))
@@ -75,7 +74,7 @@ MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
 LIB_DIRS := base kernel kernel/ref format import export text metrics backend backend/cpu model model/transformer model/rnn shrink \
             lattice align lm phrase vocabsel constraint score search engine document tools server
 LIB_SRC := $(sort $(foreach dir,$(LIB_DIRS),$(wildcard src/$(dir)/*.c)))
-CXX_SRC := src/text/spm_shim.cc src/text/cld2_shim.cc
+CXX_SRC := src/text/cld2_shim.cc
 ARCH := $(or $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1),$(shell uname -m))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(wildcard src/kernel/x86/*.c)
@@ -292,6 +291,11 @@ $(BUILD)/checkkernel-alone: $(CHECKKERNEL_SRC) $(SOFT_TILES) $(ALONE)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -static -o $@ $(CHECKKERNEL_SRC) $(SOFT_TILES) $(ALONE) -lm -lpthread
 
+# Answers of our SentencePiece segmenter, for tests/oracle/check_spm.py.
+$(BUILD)/tests/oracle/spm_answers: tests/oracle/spm_answers.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
+
 # Benchmark programs; their rivals are installed first, once per build directory.
 $(BUILD)/.bench-packages: scripts/packages
 	scripts/deps bench
@@ -419,7 +423,7 @@ endif
 # RECURRENT_MODELS, WRITING_MODELS: further models for tests/system/optimisations and tests/system/writing.
 test-long:
 	$(INSTALL) build test long arm bench
-	$(AGAIN) WERROR=1 all unit-programs python
+	$(AGAIN) WERROR=1 all unit-programs python $(BUILD)/tests/oracle/spm_answers
 	@CC="$(CC)" CXX="$(CXX)" RECURRENT_MODELS="$(RECURRENT_MODELS)" WRITING_MODELS="$(WRITING_MODELS)" \
 	    scripts/run_tests --build $(BUILD) long
 

@@ -74,6 +74,7 @@ def unit(build):
 # "test_") in which it writes first; of zlib also the corpora of the fuzzers.
 UNSEEN = {
     "zlib": "base_encoding base_lines import_marian_files phrase_lm phrase_table phrase_tools",
+    # What failed when libsentencepiece was called, not tried again since the segmenter is ours.
     "SentencePiece": """engine_constraints engine_damage backend_devices document_markup engine_abi engine_api
         engine_average engine_batching engine_bf16 engine_care engine_cluster engine_cube engine_decoding
         engine_direction engine_jobs engine_lattice engine_like engine_lmbr engine_memory engine_odd_text
@@ -210,6 +211,8 @@ def long(build):
               test("tests/system/models_pipeline", "tests/system/models_pipeline", program)]
     tests += [agree(EN_DE, TEXT), agree("models/de-en.gguf", REFERENCE)]
     tests += [test("goldens made again", "scripts/remake_goldens")]
+    tests += [test("our SentencePiece segmenter against the library", "/usr/bin/python3", "tests/oracle/check_spm.py",
+                   f"{build}/tests/oracle/spm_answers", "--rounds", 50, "--points", limit=4 * 3600)]
     return tests
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vocabularies over libsentencepiece or word lists; see vocab.h.
+// Vocabularies over SentencePiece models or word lists; see vocab.h.
 //
 //   sentencepiece   to_id[piece]   -> id, or -1 when the vocabulary lacks the piece
 //                   to_piece[id]   -> piece, or -1 for extra tokens and holes
@@ -13,12 +13,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "text/spm_shim.h"
+#include "text/spm.h"
 #include "text/vocab_private.h"
 
-// Longest run without white space that goes to libsentencepiece in one piece. It merges unknown
-// characters one by one by copying, which is quadratic in the length of such a run.
-#define RUN_BYTES_MAX 16384
 #define SPACE_MARK "\xE2\x96\x81" // U+2581
 #define STACK_IDS 256
 
@@ -280,9 +277,7 @@ dgm_status dgm_tokens_push(dgm_tokens *t, int32_t id, dgm_span span, dgm_error *
 
 typedef struct encode_job {
     const dgm_vocab *v;
-    dgm_text text;     // the whole text
-    size_t offset;     // where the part being encoded begins
-    bool drop_mark;    // a lone space mark at the beginning of this part is an artefact of the cut
+    dgm_text text;
     size_t bytes_from; // tokens from here on are bytes that wait for the span of their character
     dgm_tokens *out;
     dgm_error *err;
@@ -292,14 +287,7 @@ static dgm_status take_token(void *arg, int32_t piece, uint32_t begin, uint32_t 
 {
     encode_job *job = arg;
     const dgm_vocab *v = job->v;
-    if (job->drop_mark) {
-        job->drop_mark = false;
-        size_t size;
-        const char *spelling = dgm_spm_piece(v->spm, piece, &size);
-        if (begin == end && size == 3 && memcmp(spelling, SPACE_MARK, 3) == 0) return DGM_OK;
-    }
-    dgm_text part = dgm_text_trim(
-        (dgm_text){job->text.data + job->offset + begin, end > begin ? end - begin : 0});
+    const dgm_text part = dgm_text_trim((dgm_text){job->text.data + begin, end > begin ? end - begin : 0});
     dgm_span span;
     span.begin = (uint32_t)(part.data - job->text.data);
     span.end = span.begin + (uint32_t)part.size;
@@ -316,33 +304,10 @@ static dgm_status take_token(void *arg, int32_t piece, uint32_t begin, uint32_t 
     return DGM_OK;
 }
 
-// End of the part that begins at `from`: the end of the text unless a run without white space is
-// longer than RUN_BYTES_MAX.
-static size_t part_end(dgm_text text, size_t from)
-{
-    if (text.size - from <= RUN_BYTES_MAX) return text.size;
-    size_t run = from;
-    for (size_t i = from; i < text.size; i++) {
-        if ((unsigned char)text.data[i] <= ' ') run = i + 1;
-        if (i < run || i - run < RUN_BYTES_MAX) continue;
-        while (i > run + 1 && ((unsigned char)text.data[i] & 0xC0) == 0x80) i--;
-        return i;
-    }
-    return text.size;
-}
-
 static dgm_status encode_spm(const dgm_vocab *v, dgm_text text, dgm_tokens *out, dgm_error *err)
 {
     encode_job job = {.v = v, .text = text, .out = out, .err = err};
-    for (size_t from = 0; from < text.size;) {
-        size_t end = part_end(text, from);
-        job.offset = from;
-        job.drop_mark = from > 0;
-        job.bytes_from = out->count;
-        DGM_TRY(dgm_spm_encode(v->spm, text.data + from, end - from, take_token, &job, err));
-        from = end;
-    }
-    return DGM_OK;
+    return dgm_spm_encode(v->spm, text.data, text.size, take_token, &job, err);
 }
 
 // Runs between white space.
@@ -411,7 +376,7 @@ bool dgm_vocab_left_out(const dgm_vocab *v, int32_t id, const dgm_text *spelled,
 typedef struct decode_job {
     dgm_writer *out;
     const size_t *from; // [pieces] index of the id that a piece came from
-    size_t done;
+    size_t done, size;  // size: of the text
     dgm_span *spans;
     dgm_error *err;
 } decode_job;
@@ -419,6 +384,7 @@ typedef struct decode_job {
 static dgm_status take_text(void *arg, const char *text, size_t size)
 {
     decode_job *job = arg;
+    job->size = size;
     dgm_write_bytes(job->out, text, size);
     return job->out->failed ? dgm_no_memory(job->err) : DGM_OK;
 }
@@ -427,7 +393,10 @@ static dgm_status take_span(void *arg, int32_t piece, uint32_t begin, uint32_t e
 {
     decode_job *job = arg;
     (void)piece;
-    if (job->spans) job->spans[job->from[job->done++]] = (dgm_span){begin, end};
+    if (!job->spans) return DGM_OK;
+    // A denormaliser may have made the text shorter than what the spans were taken of.
+    if (end > job->size) end = (uint32_t)job->size;
+    job->spans[job->from[job->done++]] = (dgm_span){begin < end ? begin : end, end};
     return DGM_OK;
 }
 

@@ -2,7 +2,7 @@
 // A vocabulary: text to token ids and back. Built from the metadata of a model file
 // (docs/internals/FORMAT.md, section 2.2), used by engine/ and by the tools.
 //
-//   sentencepiece   text -> pieces (libsentencepiece) -> map -> ids    (Marian numbers pieces anew)
+//   sentencepiece   text -> pieces (spm.h) -> map -> ids    (Marian numbers pieces anew)
 //   words           text -> Moses tokeniser or split at spaces -> ids  (tokenize.h)
 //   bpe             text -> words -> merged symbols -> ids             (subwords.h)
 //

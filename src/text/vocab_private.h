@@ -4,7 +4,7 @@
 #define DGM_TEXT_VOCAB_PRIVATE_H
 
 #include "text/spellings.h"
-#include "text/spm_shim.h"
+#include "text/spm.h"
 #include "text/subwords.h"
 #include "text/tokenize.h"
 #include "text/vocab.h"

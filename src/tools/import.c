@@ -5,7 +5,7 @@
 
 #include "format/foreign.h"
 #include "import/import.h"
-#include "text/spm_shim.h"
+#include "text/spm.h"
 
 static dgm_status opens(const void *model, size_t size, dgm_error *err)
 {

@@ -4,7 +4,8 @@
 // First byte: 0 - the rest is a SentencePiece model; 1 - the rest are patches (offset u16, byte) to
 // the model of the tests; 2 - the rest is text for that model; 3 - lines: first the words of a word
 // vocabulary, separated by spaces, then text. Run in the root of the repository.
-// Parsers: src/text/spm_check.c src/text/vocab.c
+// Parsers: src/text/spm_model.c src/text/spm_charsmap.c src/text/spm_normalize.c src/text/spm_unigram.c
+// Parsers: src/text/spm_bpe.c src/text/spm_encode.c src/text/spm_decode.c src/text/vocab.c
 #include <stdlib.h>
 #include <string.h>
 

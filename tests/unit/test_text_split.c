@@ -373,7 +373,7 @@ static void test_allocation_failures(void **state)
             break;
         }
         assert_int_equal(st, DGM_ERR_MEMORY);
-        assert_true(n < 100);
+        assert_true(n < 1000);
     }
 }
 

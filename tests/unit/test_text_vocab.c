@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
-#include "text/spm_check.h"
+#include "text/spm.h"
 #include "text/vocab.h"
 
 static dgm_mapfile tiny;
@@ -146,8 +146,7 @@ static void test_spans(void **state)
     dgm_vocab_close(&v);
 }
 
-// Ordinary pieces are joined here, all others by libsentencepiece: an unknown one at the end, which is one of
-// those, changes nothing of what stands before it.
+// An unknown piece at the end changes nothing of what stands before it.
 static void test_joined(void **state)
 {
     (void)state;
@@ -360,8 +359,9 @@ static dgm_status check_map(const void *map, size_t size, dgm_error *err)
     dgm_write_u8(&w, 0x12);
     for (int i = 0; i < 3; i++) dgm_write_u8(&w, (uint8_t)((size >> 7 * i & 127) | (i < 2) << 7));
     dgm_write_bytes(&w, map, size);
-    dgm_spm_traits traits;
-    dgm_status st = dgm_spm_check(w.data, w.size, &traits, err);
+    dgm_spm *spm;
+    const dgm_status st = dgm_spm_open(&spm, w.data, w.size, err);
+    dgm_spm_close(&spm);
     dgm_writer_free(&w);
     return st;
 }
@@ -504,7 +504,7 @@ static void test_settled(void **state)
     }
 }
 
-// Long texts in linear time: libsentencepiece alone is quadratic in runs of unknown characters.
+// Long texts in linear time, runs of unknown characters too.
 static void test_long_text(void **state)
 {
     (void)state;
