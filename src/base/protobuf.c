@@ -2,8 +2,9 @@
 // Fields of a Protocol Buffers message; see protobuf.h.
 #include "base/protobuf.h"
 
-static uint64_t read_varint(dgm_reader *r)
+static inline uint64_t read_varint(dgm_reader *r)
 {
+    if (r->pos < r->size && !(r->data[r->pos] & 0x80)) return r->data[r->pos++]; // nearly all are small
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         const uint8_t byte = dgm_read_u8(r);
@@ -29,7 +30,12 @@ bool dgm_proto_next(dgm_reader *r, dgm_proto_field *f)
         break;
     case DGM_WIRE_BYTES:
         f->payload.size = (size_t)read_varint(r);
-        f->payload.data = dgm_read_bytes(r, f->payload.size);
+        if (!r->bad && f->payload.size <= r->size - r->pos) {
+            f->payload.data = (const char *)r->data + r->pos;
+            r->pos += f->payload.size;
+        } else {
+            f->payload.data = dgm_read_bytes(r, f->payload.size); // says what is wrong
+        }
         break;
     case DGM_WIRE_32:
         f->value = dgm_read_u32(r);

@@ -216,19 +216,18 @@ static int byte_of(dgm_text piece) // "<0x41>"; -1: no such spelling
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-static bool is_ascii(dgm_text t)
+static bool is_plain(dgm_text t) // ASCII, no NUL
 {
-    unsigned char all = 0;
-    for (size_t i = 0; i < t.size; i++) all |= (unsigned char)t.data[i];
-    return all < 0x80;
+    unsigned good = 1;
+    for (size_t i = 0; i < t.size; i++) good &= (unsigned)(unsigned char)t.data[i] - 1u < 0x7Fu;
+    return good;
 }
 
 static bool is_good_text(dgm_text t) // most pieces are plain letters behind a mark
 {
-    if (memchr(t.data, 0, t.size)) return false;
     const size_t skip = dgm_spm_space_at(t.data, t.size) ? SPM_SPACE_SIZE : 0;
     const dgm_text rest = {t.data + skip, t.size - skip};
-    return is_ascii(rest) || dgm_utf8_valid(rest);
+    return is_plain(rest) || (!memchr(rest.data, 0, rest.size) && dgm_utf8_valid(rest));
 }
 
 static dgm_status read_piece(dgm_text message, dgm_spm_record *p, dgm_text *piece, dgm_error *err)

@@ -324,6 +324,30 @@ static void test_allocation_failures(void **state)
     }
 }
 
+// A piece with NUL, with a byte that is no character, and the same spelling twice.
+static void test_bad_pieces(void **state)
+{
+    (void)state;
+    static const char *const last[] = {"\x0A\x04\x0A\x02g\0", "\x0A\x05\x0A\x03\xE2\x96\0",
+                                       "\x0A\x04\x0A\x02g\xFF", "\x0A\x04\x0A\x02go"};
+    static const size_t sizes[] = {6, 7, 6, 6};
+    static const char *const says[] = {"piece is not UTF-8", "piece is not UTF-8",
+                                       "piece is not UTF-8", "a piece is there twice"};
+    for (size_t i = 0; i < 4; i++) {
+        dgm_writer w = {0};
+        dgm_error err;
+        dgm_spm *spm;
+        dgm_write_bytes(&w, "\x0A\x09\x0A\x05<unk>\x18\x02\x0A\x04\x0A\x02go", 17);
+        assert_int_equal(dgm_spm_open(&spm, w.data, w.size, &err), DGM_OK);
+        dgm_spm_close(&spm);
+        dgm_write_bytes(&w, last[i], sizes[i]);
+        assert_int_equal(dgm_spm_open(&spm, w.data, w.size, &err), DGM_ERR_FORMAT);
+        assert_null(spm);
+        if (!strstr(err.text, says[i])) fail_msg("%zu: %s", i, err.text);
+        dgm_writer_free(&w);
+    }
+}
+
 // What comes from the caller stops all that follows.
 static dgm_status stop_at_second(void *arg, int32_t piece, uint32_t begin, uint32_t end)
 {
@@ -364,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_equals_library),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_bad_pieces),
         cmocka_unit_test(test_stops),
     };
     return cmocka_run_group_tests(tests, open_golden, close_golden);
