@@ -414,7 +414,7 @@ static dgm_search_config config_of(const setting *x, const problem *p, int hidde
     c.hidden = x->key == DGM_CUBE_STATE ? hidden : 0;
     c.rescore = strcmp(x->search, "cube") == 0 && !x->exact;
     c.max_length = LONGEST;
-    if (strcmp(x->search, "sample") == 0) c.nbest = c.beam;
+    if (!x->wide) c.nbest = c.beam; // all that a narrow one finds is to be as it should
     if (p->kinds & NO_REPEAT) c.no_repeat = 2;
     if (p->kinds & REPETITION) c.repetition = repetition;
     c.sentences = 1;
