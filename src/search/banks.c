@@ -397,7 +397,7 @@ static void add_end(dgm_search *s, const dgm_active *p, int hypo, int row, float
     const int32_t *best = s->rows.token + (size_t)row * (size_t)s->k;
     const int again = dgm_constraint_missing(p->constraint, dgm_constraint_start(p->constraint));
     if (s->rows.watch[row] != s->eos || !dgm_constraint_closes(p->constraint) || !dgm_hypo_complete(s, p, hypo)) return;
-    if (p->max_length - p->tokens > again) return;
+    if (p->max_length - p->tokens > again || dgm_active_early(s, p)) return;
     for (int n = 0; n < s->k; n++)
         if (best[n] == s->eos) return;
     const dgm_candidate c = {.hypo = hypo, .row = row, .column = s->k, .token = s->eos,
