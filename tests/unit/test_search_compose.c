@@ -40,7 +40,8 @@ typedef enum setting_beside {
 
 static const dgm_lmbr_weights weights = {.theta = {-0.2f, 0.3f, 0.5f, 0.8f, 1.2f}, .lambda = 0.6f};
 static const float lattice_weight = 0.5f, repetition = 1.7f, coverage = 0.4f;
-enum { SHORTEST = 3, SOURCE = 4 }; // odd: a pair with an end may be long enough where another is not
+enum { SHORTEST = 3, SOURCE = 8 }; // odd: a pair with an end may be long enough where another is not
+static const int32_t source[SOURCE] = {2, 3, 2, 4, 3, 2, 4, TOY_EOS}; // longer than any translation: none covers it
 
 typedef struct words {
     int32_t ids[LONGEST + 1];
@@ -443,7 +444,7 @@ static void run(const toy *const *models, const dgm_search_config *c, const prob
     if (dgm_search_open(&t.search, t.exec, c, parts, t.parts, NULL, scorers, 2, &err) != DGM_OK)
         fail_msg("%s", err.text);
     const bool given = p->begin.count && !p->right && !(p->pairs && p->walk); // else a constraint or the lattice has it
-    const dgm_search_request r = {.source = {toy_source, SOURCE},
+    const dgm_search_request r = {.source = {source, SOURCE},
                                   .prefix = given ? p->begin.ids : NULL,
                                   .prefix_count = given ? p->begin.count : 0,
                                   .constraint = p->constraint,
@@ -451,8 +452,10 @@ static void run(const toy *const *models, const dgm_search_config *c, const prob
                                   .walk = p->walk,
                                   .lmbr = p->rows};
     toy_run(&t, &r, 1, a);
-    if (p->beside == COVERAGE) { // what was left by a sentence before does not count
+    if (p->beside == COVERAGE) { // what another sentence left behind does not count
         static toy_answer again;
+        const dgm_search_request other = {.source = {source + 1, SOURCE - 1}};
+        toy_run(&t, &other, 1, &again);
         toy_run(&t, &r, 1, &again);
         assert_memory_equal(again.h, a->h, (size_t)a->count * sizeof *a->h);
     }
