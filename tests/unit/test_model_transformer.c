@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The Transformer in every variant against PyTorch; allocations; incomplete files.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "fixture.h"
 #include "model/transformer/transformer_private.h"
 
@@ -33,6 +35,34 @@ static void test_missing_tensors(void **state)
 }
 
 // Buckets of relative positions as T5 has them: 32 of them, 128 positions; from the oracle's torch.
+// Every bit of the sines, by themselves.
+static void test_sinusoids(void **state)
+{
+    (void)state;
+    static const struct {
+        int rows, d;
+        bool marian;
+    } sizes[] = {{1026, 512, false}, {1024, 1024, true}, {2000, 256, true},
+                 {1, 2, false},      {33, 2, true},      {4100, 130, false}};
+    for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
+        const int rows = sizes[n].rows, d = sizes[n].d, half = d / 2;
+        float *table = dgm_malloc((size_t)rows * (size_t)d * sizeof *table);
+        assert_non_null(table);
+        assert_int_equal(dgm_transformer_sinusoids(table, rows, d, sizes[n].marian, NULL), DGM_OK);
+        for (int i = 0; i < half; i++) {
+            const double rate = sizes[n].marian ? exp(-log(10000.0) * i / (half > 1 ? half - 1 : 1))
+                                                : pow(10000.0, -2.0 * i / d);
+            for (int p = 0; p < rows; p++) {
+                const float sine = (float)sin(p * rate), cosine = (float)cos(p * rate);
+                const float *row = table + p * d;
+                if (memcmp(&row[i], &sine, sizeof sine) || memcmp(&row[half + i], &cosine, sizeof cosine))
+                    fail_msg("%d x %d: position %d, rate %d", rows, d, p, i);
+            }
+        }
+        dgm_free(table);
+    }
+}
+
 static void test_buckets(void **state)
 {
     (void)state;
@@ -126,6 +156,7 @@ int main(void)
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_missing_tensors),
+        cmocka_unit_test(test_sinusoids),
         cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_position_limit),
         cmocka_unit_test(test_token_limits),

@@ -6,13 +6,18 @@
 // logarithm, all from `distance` on into the last; in the encoder keys before and behind the query
 // have half of the buckets each. A tensor has a bias per bucket and head; here it is unrolled to one
 // per distance, [heads, 2 reach - 1], as attention reads it.
+//
+// Sinusoids. (float)sin(p * rate) of half a million angles would be a third of what opening a base model costs. An
+// angle is put together from two, of which both have few values: sin(a + b) = sin a cos b + cos a sin b, in doubles.
+// That is off by less than a `doubt`; where it lies as near to the middle between two floats, the sine is computed. So
+// every bit is the sine's.
 #include <math.h>
 
 #include "base/mem.h"
 #include "model/transformer/transformer_private.h"
 
 // Tables are computed for this many positions, or more if the model's defaults ask for it.
-enum { POSITIONS = 1024 };
+enum { POSITIONS = 1024, STRIDE = 32 };
 
 static int positions_wanted(const dgm_model *m)
 {
@@ -24,22 +29,57 @@ static int positions_wanted(const dgm_model *m)
 
 // ---- of tokens ----------------------------------------------------------------------------------
 
+// x as a float, if it is the same one whatever x is off by; else what was asked for.
+static inline float certain(double x, double doubt, double (*ask)(double), double angle)
+{
+    const float low = (float)(x - doubt), high = (float)(x + doubt);
+    return low == high ? low : (float)ask(angle);
+}
+
+// Row p of the table: sines of p * rates[i], then cosines.
+static void fill_sinusoids(float *table, int rows, int half, const double *rates, double *scratch)
+{
+    double *far_sin = scratch, *far_cos = far_sin + half, *near_sin = far_cos + half,
+           *near_cos = near_sin + STRIDE * half;
+    for (int k = 0; k < STRIDE; k++)
+        for (int i = 0; i < half; i++) {
+            near_sin[k * half + i] = sin(k * rates[i]);
+            near_cos[k * half + i] = cos(k * rates[i]);
+        }
+    for (int p = 0; p < rows; p++, table += 2 * half) {
+        const double *ks = near_sin + p % STRIDE * half, *kc = near_cos + p % STRIDE * half;
+        for (int i = 0; i < half; i++) {
+            const double angle = p * rates[i];
+            if (p % STRIDE == 0) far_sin[i] = sin(angle), far_cos[i] = cos(angle);
+            // In 2^-53: of an angle, which is rounded as a product, 1 here and 1 in its two parts; of all values, 5.
+            const double doubt = (angle + 4) * 0x1p-52;
+            table[i] = certain(far_sin[i] * kc[i] + far_cos[i] * ks[i], doubt, sin, angle);
+            table[half + i] = certain(far_cos[i] * kc[i] - far_sin[i] * ks[i], doubt, cos, angle);
+        }
+    }
+}
+
+dgm_status dgm_transformer_sinusoids(float *table, int rows, int d, bool marian, dgm_error *err)
+{
+    const int half = d / 2;
+    double *rates = dgm_malloc((size_t)(3 + 2 * STRIDE) * (size_t)half * sizeof *rates);
+    if (!rates) return dgm_no_memory(err);
+    for (int i = 0; i < half; i++)
+        rates[i] = marian ? exp(-log(10000.0) * i / (half > 1 ? half - 1 : 1)) : pow(10000.0, -2.0 * i / d);
+    fill_sinusoids(table, rows, half, rates, rates + half);
+    dgm_free(rates);
+    return DGM_OK;
+}
+
 static dgm_status make_sinusoids(dgm_model *m, transformer *t, bool marian, dgm_error *err)
 {
     const int first = t->enc.position_offset > t->dec.position_offset ? t->enc.position_offset
                                                                       : t->dec.position_offset;
-    const int wanted = positions_wanted(m), rows = wanted + first, half = t->d / 2;
+    const int wanted = positions_wanted(m), rows = wanted + first;
     float *table = dgm_malloc((size_t)rows * (size_t)t->d * sizeof(float));
     if (!table) return dgm_no_memory(err);
-    for (int i = 0; i < half; i++) {
-        double rate = marian ? exp(-log(10000.0) * i / (half > 1 ? half - 1 : 1))
-                             : pow(10000.0, -2.0 * i / t->d);
-        for (int p = 0; p < rows; p++) {
-            table[(size_t)p * (size_t)t->d + (size_t)i] = (float)sin(p * rate);
-            table[(size_t)p * (size_t)t->d + (size_t)(half + i)] = (float)cos(p * rate);
-        }
-    }
-    dgm_status st = dgm_vector_from(m->backend, table, rows, t->d, &t->enc.positions, err);
+    dgm_status st = dgm_transformer_sinusoids(table, rows, t->d, marian, err);
+    if (st == DGM_OK) st = dgm_vector_from(m->backend, table, rows, t->d, &t->enc.positions, err);
     dgm_free(table);
     m->info.max_source = m->info.max_target = wanted;
     return st;

@@ -173,6 +173,8 @@ dgm_status dgm_transformer_settings(dgm_model *m, transformer *t, settings *s, d
 dgm_status dgm_transformer_positions(dgm_model *m, transformer *t, const settings *s, dgm_error *err);
 // The bucket of a key `ahead` places behind (negative: before) its query.
 int dgm_transformer_bucket(int ahead, bool both_ways, int buckets, int distance);
+// [rows, d] of (float)sin(p * rate), then (float)cos(p * rate), to the bit; d is even.
+dgm_status dgm_transformer_sinusoids(float *table, int rows, int d, bool marian, dgm_error *err);
 // Tensor PREFIX.self.rel [buckets, heads] as a table of biases; *out stays where it is absent.
 dgm_status dgm_transformer_relative(dgm_model *m, const char *prefix, bool both_ways, dgm_need need,
                                     dgm_vector **out, dgm_error *err);
