@@ -23,6 +23,7 @@ enum {
     PIECE_BYTES_MAX = 4096,
     PIECES_MAX = 1 << 24,
     USER_BYTES_MAX = 64, // of a user-defined symbol: the library keeps 64 prefixes of one
+    PROBES_MAX = 1024,   // of the index: real pieces take some dozens, but they can be made to fall on one place
 };
 
 static dgm_status damaged(dgm_error *err, const char *what)
@@ -152,24 +153,25 @@ static uint64_t mark_piece(dgm_spm_index *x, const char *text, size_t size, bool
     return hash;
 }
 
-// Enters piece id. Two pieces may have one spelling when one of them is reserved. False: there is such a piece.
-static bool enter(dgm_spm *spm, dgm_spm_index *x, int32_t id)
+// Enters piece id; NULL, or what is wrong. Two pieces may have one spelling when one of them is reserved.
+static const char *enter(dgm_spm *spm, dgm_spm_index *x, int32_t id)
 {
     dgm_spm_record *p = &spm->pieces[id];
     const char *text = spm->texts + p->offset;
     const bool reserved = dgm_spm_reserved(p->type);
     const uint64_t hash = mark_piece(x, text, p->size, !reserved);
     uint32_t at = (uint32_t)(hash >> 32) & x->mask;
-    for (; x->slots[at].id; at = (at + 1) & x->mask) {
+    for (int probes = 0; x->slots[at].id; at = (at + 1) & x->mask) {
+        if (++probes > PROBES_MAX) return "pieces that hinder the search for others";
         dgm_spm_record *other = &spm->pieces[x->slots[at].id - 1];
         if (x->slots[at].tag != (uint32_t)hash || other->size != p->size ||
             memcmp(spm->texts + other->offset, text, p->size) != 0)
             continue;
-        if (dgm_spm_reserved(other->type) == reserved) return false;
+        if (dgm_spm_reserved(other->type) == reserved) return "a piece is there twice";
         *(reserved ? &other->found : &p->found) = reserved ? id : x->slots[at].id - 1;
     }
     x->slots[at] = (dgm_spm_slot){(uint32_t)hash, id + 1};
-    return true;
+    return NULL;
 }
 
 int32_t dgm_spm_find(const dgm_spm *spm, const char *text, size_t size)
@@ -192,7 +194,7 @@ size_t dgm_spm_user_prefix(const dgm_spm *spm, const char *text, size_t size)
     size_t longest = 0;
     if (!spm->user.slots) return 0;
     uint64_t hash = SPM_HASH_FIRST;
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size && i < USER_BYTES_MAX; i++) {
         hash = dgm_spm_hash(hash, text[i]);
         const unsigned marks = dgm_spm_marks(&spm->user, hash);
         if (marks & SPM_ENDS && dgm_spm_ordinary(spm, &spm->user, hash, text, i + 1) >= 0)
@@ -296,7 +298,8 @@ static dgm_status read_pieces(dgm_spm *spm, const void *model, size_t size, char
         memcpy(texts + used, piece.data, piece.size);
         used += (uint32_t)piece.size;
         if (p->size > spm->longest) spm->longest = p->size;
-        if (!enter(spm, &spm->index, id)) return damaged(err, "a piece is there twice");
+        const char *wrong = enter(spm, &spm->index, id);
+        if (wrong) return damaged(err, wrong);
         if (p->type != SPM_NORMAL) DGM_TRY(note_type(spm, id, piece, users, err));
         id++;
     }
@@ -342,8 +345,10 @@ static dgm_status index_users(dgm_spm *spm, size_t users, dgm_error *err)
     void *memory = dgm_malloc(size.slots + size.marks);
     if (!memory) return dgm_no_memory(err);
     empty_index(&spm->user, memory, size);
-    for (int32_t i = 0; i < spm->count; i++)
-        if (spm->pieces[i].type == SPM_USER) (void)enter(spm, &spm->user, i);
+    for (int32_t i = 0; i < spm->count; i++) {
+        const char *wrong = spm->pieces[i].type == SPM_USER ? enter(spm, &spm->user, i) : NULL;
+        if (wrong) return damaged(err, wrong);
+    }
     spm->normal.keeper = spm;
     return DGM_OK;
 }

@@ -33,9 +33,10 @@ static void extend(const dgm_spm *spm, const char *text, size_t size, size_t fro
     const dgm_spm_index *x = &spm->index;
     const float till_here = places[from].score;
     const size_t one = dgm_spm_step(text + from, size - from);
+    const size_t last = spm->longest < size - from ? from + spm->longest : size; // marks alone may lead on and on
     bool has_one = false;
     uint64_t hash = SPM_HASH_FIRST;
-    for (size_t end = from; end < size;) {
+    for (size_t end = from; end < last;) {
         hash = dgm_spm_hash(hash, text[end++]);
         const unsigned marks = dgm_spm_marks(x, hash);
         const int32_t id =

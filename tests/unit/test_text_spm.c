@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "format/gguf.h"
-#include "text/spm.h"
+#include "text/spm_private.h"
 
 // A model file by its name in the golden: a SentencePiece model, or one of ours and a side of it.
 typedef struct opened {
@@ -348,6 +348,41 @@ static void test_bad_pieces(void **state)
     }
 }
 
+// A model of so many pieces of six letters; together: whose first places in the index, of 4,096, are one.
+static void write_pieces(dgm_writer *w, int count, bool together)
+{
+    dgm_write_bytes(w, "\x0A\x09\x0A\x05<unk>\x18\x02", 11);
+    for (uint32_t n = 0; count > 0; n++) {
+        char piece[7] = "";
+        uint64_t hash = SPM_HASH_FIRST;
+        for (uint32_t i = 0, rest = n; i < 6; i++, rest /= 26) {
+            piece[i] = (char)('a' + rest % 26);
+            hash = dgm_spm_hash(hash, piece[i]);
+        }
+        if (together && ((hash >> 32) & 4095) != 7) continue;
+        dgm_write_bytes(w, "\x0A\x08\x0A\x06", 4);
+        dgm_write_bytes(w, piece, 6);
+        count--;
+    }
+}
+
+// Pieces that were chosen to fall on one place of the index would take a square of time: they are refused.
+static void test_colliding_pieces(void **state)
+{
+    (void)state;
+    for (int together = 0; together < 2; together++) {
+        dgm_writer w = {0};
+        dgm_error err = {0};
+        dgm_spm *spm = NULL;
+        write_pieces(&w, 1200, together);
+        const dgm_status st = dgm_spm_open(&spm, w.data, w.size, &err);
+        assert_int_equal(st, together ? DGM_ERR_FORMAT : DGM_OK);
+        if (together && !strstr(err.text, "hinder")) fail_msg("%s", err.text);
+        dgm_spm_close(&spm);
+        dgm_writer_free(&w);
+    }
+}
+
 // What comes from the caller stops all that follows.
 static dgm_status stop_at_second(void *arg, int32_t piece, uint32_t begin, uint32_t end)
 {
@@ -389,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_bad_pieces),
+        cmocka_unit_test(test_colliding_pieces),
         cmocka_unit_test(test_stops),
     };
     return cmocka_run_group_tests(tests, open_golden, close_golden);
