@@ -3,7 +3,8 @@
 // against itself in other company. With constraints: one iteration against all sentences that its choices can make,
 // several never break what is demanded. In a lattice, with constraints and rules against repetition beside it: the same
 // against all sentences of its words. Evidence ranks by the formula; alignments, ensembles, pruning and shortest
-// lengths are what they are elsewhere.
+// lengths are what they are elsewhere. Of listed words alone, with a beginning, an end or more demanded: again the best
+// of all sentences.
 #define _GNU_SOURCE
 #include "unit/lattice_toy.h"
 
@@ -159,20 +160,26 @@ static dgm_search_config config_of(int iterations, int lengths, int longest)
     return c;
 }
 
-static toy_answer ask(const ground *g, const dgm_search_config *c, const dgm_search_request *r, int parts)
+static toy_answer ask_of(const ground *g, const dgm_search_config *c, const dgm_search_request *r, int parts,
+                         dgm_vocabsel *vocabsel)
 {
     const toy *models[] = {&g->m, &g->m};
     toy_search t;
     toy_answer a;
-    toy_search_open(&t, c, models, parts, NULL);
+    toy_search_open(&t, c, models, parts, vocabsel);
     toy_run(&t, r, 1, &a);
     toy_search_close(&t);
     return a;
 }
 
+static toy_answer ask(const ground *g, const dgm_search_config *c, const dgm_search_request *r, int parts)
+{
+    return ask_of(g, c, r, parts, NULL);
+}
+
 typedef struct demand {
-    int32_t term[2], ban[2], begin;
-    int term_count, begin_count;
+    int32_t term[2], ban[2], begin, end;
+    int term_count, begin_count, end_count;
     dgm_constraint *c;
 } demand;
 
@@ -209,11 +216,13 @@ static bool has_it(const demand *d, const int32_t *words, int count)
         ban |= words[i] == d->ban[0];
         term |= i + d->term_count <= count && memcmp(words + i, d->term, (size_t)d->term_count * sizeof *words) == 0;
     }
+    if (d->end_count && words[count - 1] != d->end) return false;
     return term && !ban && (d->begin_count == 0 || words[0] == d->begin);
 }
 
-// What the model says of every word at every place of `count` masks.
-static void all_scores(const ground *g, int which, int count, float score[PLACES][MOST_VOCAB])
+// What the model says of every word at every place of `count` masks; list: of these words, NULL: of all.
+static void all_scores(const ground *g, int which, int count, const dgm_candidates *list,
+                       float score[PLACES][MOST_VOCAB])
 {
     dgm_error err = {{0}};
     dgm_exec *x = NULL;
@@ -230,11 +239,13 @@ static void all_scores(const ground *g, int which, int count, float score[PLACES
     static float watched[PLACES * MOST_VOCAB];
     float top[PLACES];
     dgm_terms terms[PLACES];
+    const dgm_candidates *lists[PLACES];
     dgm_mat hidden;
     assert_int_equal(dgm_encode(state, 1, &source, &slot, &err), DGM_OK);
     for (int i = 0; i < count; i++) {
         ids[i] = info->mask;
         wanted[i] = i;
+        lists[i] = list;
         terms[i] = (dgm_terms){.lambda = 1};
         for (int w = 0; w < g->m.vocab; w++) watch[i * g->m.vocab + w] = w;
     }
@@ -245,6 +256,7 @@ static void all_scores(const ground *g, int which, int count, float score[PLACES
                                .part_count = 1,
                                .normalise = true,
                                .rows = count,
+                               .candidates = list ? lists : NULL,
                                .terms = terms,
                                .k = 1,
                                .score = top,
@@ -269,22 +281,25 @@ static int list_words(const ground *g, const demand *d, const float *score, int3
             bool taken = w == info->eos || w == info->unk;
             for (int i = 0; i < info->never_count; i++) taken |= info->never[i] == w;
             for (int i = 0; i < count; i++) taken |= list[i] == w;
+            taken |= !(score[w] > -INFINITY);
             if (!taken && (best < 0 || score[w] > score[best])) best = w;
         }
+        if (best < 0) break; // of a short list
         list[count++] = best;
     }
     for (int i = 0; i < d->term_count; i++) list[count++] = d->term[i];
     if (d->begin_count) list[count++] = d->begin;
+    if (d->end_count) list[count++] = d->end;
     return count;
 }
 
-static double best_of_all(const ground *g, const demand *d, int which, int count)
+static double best_of_all(const ground *g, const demand *d, int which, int count, const dgm_candidates *listed)
 {
     static float score[PLACES][MOST_VOCAB];
-    int32_t list[PLACES][DGM_MASK_BEST + 4];
+    int32_t list[PLACES][DGM_MASK_BEST + 5];
     int counts[PLACES], total = 1;
     double best = -INFINITY;
-    all_scores(g, which, count, score);
+    all_scores(g, which, count, listed, score);
     for (int i = 0; i < count; i++) total *= counts[i] = list_words(g, d, score[i], list[i]);
     for (int k = 0; k < total; k++) {
         int32_t words[PLACES];
@@ -322,7 +337,7 @@ static void test_demands(void **state)
                 continue;
             }
             assert_true(has_it(&d, h->tokens, h->count));
-            const double best = best_of_all(&g, &d, which, h->count);
+            const double best = best_of_all(&g, &d, which, h->count, NULL);
             if (fabs(best - (double)h->sum) > 1e-3)
                 fail_msg("demand %d, %d words: %g found, %g is best", n, h->count, (double)h->sum, best);
         }
@@ -330,6 +345,117 @@ static void test_demands(void **state)
         a = ask(&g, &c, &r, 1);
         for (int i = 0; i < a.count; i++)
             if (a.h[i].sum > -INFINITY) assert_true(has_it(&d, a.h[i].tokens, a.h[i].count));
+        dgm_constraint_free(&d.c);
+    }
+    ground_close(&g);
+}
+
+// ---- of listed words ---------------------------------------------------------------------------
+
+// SIDES: nothing, a beginning, an end, both; and a term and what is forbidden.
+enum { LISTED = 6, LISTS = 2, SIDES = 5 };
+
+// A selection as a shortlist makes it, or clusters, which have another list for every iteration. What a sentence
+// needs besides it must be told.
+typedef struct listing {
+    int lists;
+    int32_t own[LISTS][LISTED], eos;
+    int asked;
+    bool brought[MOST_VOCAB], ever[MOST_VOCAB];
+    int32_t ids[MOST_VOCAB];
+    dgm_candidates list;
+} listing;
+
+static dgm_status admit_listing(dgm_vocabsel *v, int active, const dgm_vocabsel_sentence *s, dgm_error *err)
+{
+    listing *x = v->data;
+    (void)active, (void)err;
+    memset(x->brought, 0, sizeof x->brought);
+    x->asked = 0;
+    x->brought[x->eos] = true;
+    for (int i = 0; i < s->needed_count; i++) x->brought[s->needed[i]] = true;
+    return DGM_OK;
+}
+
+static const dgm_candidates *select_listing(dgm_vocabsel *v, int active, int first, dgm_mat hidden)
+{
+    listing *x = v->data;
+    const int32_t *own = x->own[x->asked++ % x->lists];
+    (void)active, (void)first, (void)hidden;
+    x->list = (dgm_candidates){.ids = x->ids};
+    for (int32_t w = 0; w < MOST_VOCAB; w++) {
+        bool in = x->brought[w];
+        for (int i = 0; i < LISTED; i++) in |= own[i] == w;
+        if (in) x->ids[x->list.count++] = w;
+        x->ever[w] |= in;
+    }
+    return &x->list;
+}
+
+static void draw_listing(const ground *g, dgm_rng *rng, int lists, listing *x)
+{
+    *x = (listing){.lists = lists, .eos = dgm_model_describe(g->m.model)->eos};
+    for (int l = 0; l < lists; l++)
+        for (int i = 0; i < LISTED; i++) x->own[l][i] = draw_word(g, rng);
+}
+
+static void draw_sides(const ground *g, dgm_rng *rng, int sides, demand *d)
+{
+    dgm_error err;
+    *d = (demand){.ban = {-1, -1}, .begin_count = sides & 1, .end_count = sides >> 1};
+    d->begin = draw_word(g, rng);
+    d->end = draw_word(g, rng);
+    const dgm_pattern p = {.kind = DGM_PATTERN_SUFFIX, .tokens = &d->end, .count = 1};
+    if (d->end_count) assert_int_equal(dgm_constraint_compile(&d->c, g->surfaces, &p, 1, 0, &err), DGM_OK);
+}
+
+// One iteration makes the best of all sentences of a length; several use listed words alone and keep what is demanded.
+static void try_listed(const ground *g, const demand *d, int which, listing *x, int iterations)
+{
+    static const dgm_vocabsel_ops whole = {.name = "list", .admit = admit_listing, .select = select_listing};
+    static const dgm_vocabsel_ops by_step = {
+        .name = "step", .by_step = true, .admit = admit_listing, .select = select_listing};
+    dgm_vocabsel v = {.ops = x->lists > 1 ? &by_step : &whole, .data = x};
+    const dgm_search_request r = {.source = {sources[which].words, sources[which].count},
+                                  .prefix = d->begin_count ? &d->begin : NULL,
+                                  .prefix_count = d->begin_count,
+                                  .constraint = d->c};
+    dgm_search_config c = config_of(iterations, 3, PLACES);
+    if (x->lists > 1) c.refine_tokens = 3 * PLACES; // all lengths in one call: a list for each iteration
+    memset(x->ever, 0, sizeof x->ever);
+    const toy_answer a = ask_of(g, &c, &r, 1, &v);
+    for (int i = 0; i < a.count; i++) {
+        const toy_hypothesis *h = &a.h[i];
+        if (!(h->sum > -INFINITY)) {
+            assert_true(d->ban[0] >= 0); // else there is nothing that cannot be met
+            continue;
+        }
+        for (int k = 0; k < h->count; k++) assert_true(x->ever[h->tokens[k]]);
+        assert_true(has_it(d, h->tokens, h->count));
+        const double best = iterations == 1 ? best_of_all(g, d, which, h->count, &x->list) : (double)h->sum;
+        if (fabs(best - (double)h->sum) > 1e-3)
+            fail_msg("line %d, %d words: %g found, %g is best", which, h->count, (double)h->sum, best);
+    }
+}
+
+static void test_listed(void **state)
+{
+    (void)state;
+    ground g = {0};
+    dgm_rng rng = {29};
+    ground_open(&g);
+    for (int n = 0; n < 12 * SIDES; n++) {
+        demand d;
+        static listing x;
+        if (n % SIDES < SIDES - 1)
+            draw_sides(&g, &rng, n % SIDES, &d);
+        else
+            draw_demand(&g, &rng, &d);
+        for (int lists = 1; lists <= LISTS; lists++) {
+            draw_listing(&g, &rng, lists, &x);
+            try_listed(&g, &d, n % g.lines, &x, 1);
+            try_listed(&g, &d, n % g.lines, &x, 5);
+        }
         dgm_constraint_free(&d.c);
     }
     ground_close(&g);
@@ -395,7 +521,7 @@ static double best_path(const ground *g, const maze *z, int which, int count)
     static float score[PLACES][MOST_VOCAB];
     double best = -INFINITY;
     int total = 1;
-    all_scores(g, which, count, score);
+    all_scores(g, which, count, NULL, score);
     for (int i = 0; i < count; i++) total *= LATTICE_WORDS;
     for (int k = 0; k < total; k++) {
         int32_t words[PLACES];
@@ -555,6 +681,7 @@ static void test_evidence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_torch), cmocka_unit_test(test_demands),
+                                       cmocka_unit_test(test_listed),
                                        cmocka_unit_test(test_lattices), cmocka_unit_test(test_repetition),
                                        cmocka_unit_test(test_settings), cmocka_unit_test(test_evidence)};
     return cmocka_run_group_tests(tests, NULL, NULL);
