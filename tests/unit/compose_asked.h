@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The toy model of compose.h and what its sentences are asked for, drawn from a seed: demands, lattices, evidence, lists
-// of words.
+// The toy model of compose.h and what its sentences are asked for, drawn from a seed: demands, lattices, evidence,
+// lists of words.
 #ifndef DGM_TESTS_UNIT_COMPOSE_ASKED_H
 #define DGM_TESTS_UNIT_COMPOSE_ASKED_H
 
