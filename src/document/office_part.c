@@ -7,6 +7,7 @@
 // leaves a mark.
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/xml.h"
 #include "document/office_private.h"
@@ -38,6 +39,7 @@ typedef struct part_walk {
     const dgm_office_grammar *g;
     dgm_text source;
     unsigned char classes[DGM_XML_DEPTH];
+    uint64_t paths[DGM_XML_DEPTH]; // as of items
     int depth;
     frame frames[FRAMES_MAX];
     int top; // the frame at hand
@@ -66,7 +68,7 @@ static dgm_status note(part_walk *w, dgm_office_kind kind, size_t begin, size_t 
 {
     frame *f = &w->frames[w->top];
     DGM_TRY(dgm_grow(&f->items, &f->cap, f->count + 1, sizeof *f->items, err));
-    f->items[f->count++] = (dgm_office_item){kind, begin, end};
+    f->items[f->count++] = (dgm_office_item){kind, begin, end, w->depth > 0 ? w->paths[w->depth - 1] : DGM_HASH_START};
     return DGM_OK;
 }
 
@@ -141,6 +143,12 @@ static element_class classify(const part_walk *w, const char *name)
     }
 }
 
+static uint64_t path_of(const part_walk *w, element_class own, const char *name)
+{
+    const bool counts = own == TEXT || (own == AROUND && dgm_office_listed(w->g->run, dgm_xml_local(name)));
+    return counts ? dgm_hash_bytes(w->paths[w->depth - 1], name, strlen(name) + 1) : DGM_HASH_START;
+}
+
 // Fields of Word are three characters in runs of their own: the field's begin, its separator, its end.
 static dgm_status note_field(part_walk *w, const dgm_xml_event *e, dgm_error *err)
 {
@@ -160,6 +168,7 @@ static dgm_status open_element(part_walk *w, const dgm_xml_event *e, dgm_error *
     const element_class outer = w->depth > 0 ? (element_class)w->classes[w->depth - 1] : OUTSIDE;
     const element_class own = classify(w, name);
     if (own == PARAGRAPH && outer != OUTSIDE) DGM_TRY(push_frame(w, e->begin, err));
+    w->paths[w->depth] = path_of(w, own, e->name);
     w->classes[w->depth++] = (unsigned char)own;
     const size_t begin = place(w, e->begin), end = place(w, e->end);
     switch (own) {
@@ -171,7 +180,7 @@ static dgm_status open_element(part_walk *w, const dgm_xml_event *e, dgm_error *
         return note(w, dgm_office_listed(w->g->run, name) ? DGM_OFFICE_RUN : DGM_OFFICE_OPEN, begin, end, err);
     case OPAQUE_TOP:
         w->frames[w->top].object = begin;
-        return strcmp(name, "fldChar") == 0 ? note_field(w, e, err) : DGM_OK;
+        return outer != TEXT && strcmp(name, "fldChar") == 0 ? note_field(w, e, err) : DGM_OK;
     default:
         return DGM_OK;
     }

@@ -41,6 +41,7 @@ typedef enum dgm_office_kind {
 typedef struct dgm_office_item {
     dgm_office_kind kind;
     size_t begin, end;
+    uint64_t path; // of the run and text elements it stands in, from the last element around text on: a hash of names
 } dgm_office_item;
 
 // Reads a member; its text becomes segments.

@@ -9,7 +9,8 @@
 // element around runs begins (a link, an insertion, a field) and that in which it ends: these must stay nested, or the
 // file is no XML any more. Where glue ends one such element and begins another, or one of them is cut by the
 // paragraph's first or last text, and there are others, the paragraph becomes several segments, between which all glue
-// stays.
+// stays. So it does where glue leads from a text in a run to one without, or the names of the two differ: elsewhere it
+// would not end what it is put into.
 #include <string.h>
 
 #include "base/hash.h"
@@ -25,6 +26,7 @@ typedef struct chunk {
     size_t begin, end;
     size_t tag;        // where its text element begins
     uint64_t format;   // of its run
+    uint64_t path;     // of its elements
     int opens, closes; // elements around runs that begin and end in the glue, after what does both
     bool breaks;
     glue_role role;
@@ -82,6 +84,7 @@ static dgm_status collect(paragraph *p, const dgm_office_item *items, size_t cou
             break;
         case DGM_OFFICE_TEXT_TAG:
             glue.tag = item->begin;
+            glue.path = item->path;
             break;
         case DGM_OFFICE_TEXT:
             if (last && last->end == item->begin)
@@ -180,6 +183,7 @@ static bool plan_roles(paragraph *p, size_t from, size_t to)
     for (size_t i = from; i < to; i++) p->chunks[i].role = GLUE_EMPTY;
     for (size_t i = from + 1; i < to; i++) {
         chunk *c = &p->chunks[i];
+        if (c->path != c[-1].path) return false;
         if (c->opens > 0 || c->closes > 0) {
             if (!change_elements(p, &s, i)) return false;
         } else if (c->breaks) {
@@ -291,13 +295,19 @@ static dgm_status put_segment(paragraph *p, size_t from, size_t to, dgm_error *e
     return dgm_segment_end(p->d, err);
 }
 
+// Does a segment begin with this text, where a paragraph is cut?
+static bool is_cut(const chunk *c)
+{
+    return c->opens > 0 || c->closes > 0 || c->path != c[-1].path;
+}
+
 static dgm_status put_paragraph(paragraph *p, dgm_error *err)
 {
     if (p->count == 0) return DGM_OK;
     if (plan_roles(p, 0, p->count)) return put_segment(p, 0, p->count, err);
     for (size_t from = 0; from < p->count;) {
         size_t to = from + 1;
-        while (to < p->count && p->chunks[to].opens == 0 && p->chunks[to].closes == 0) to++;
+        while (to < p->count && !is_cut(&p->chunks[to])) to++;
         plan_roles(p, from, to);
         DGM_TRY(put_segment(p, from, to, err));
         from = to;

@@ -80,6 +80,20 @@ static const sample samples[] = {
      "<sst><si><t>one cell</t></si><si><t>42</t></si><si><t>two\nsmall lines</t><rPh><t>x y</t></rPh></si></sst>",
      "one cell|two|small lines|",
      "<sst><si><t>cell one</t></si><si><t>42</t></si><si><t>two\nlines small</t><rPh><t>x y</t></rPh></si></sst>"},
+    // No program writes these: a text by itself beside runs, runs in runs, runs of two prefixes, a field within a text.
+    {"x.xlsx",
+     "<sst><si><t>one b</t><r><t>d <i/>e</t></r><r><t>f g</t></r><t>h<b/>i</t></si></sst>",
+     "one b|d ef g|hi|",
+     "<sst><si><t>b one</t><r><t xml:space=\"preserve\">g <i/>ef</t></r><r><t xml:space=\"preserve\"> d</t></r>"
+     "<t>h<b/>i</t></si></sst>"},
+    {"x.docx",
+     "<w:p><w:r><w:t>a b</w:t><w:r><w:t>c d</w:t></w:r></w:r><v:r><w:t>e f</w:t></v:r></w:p>",
+     "a b|c d|e f|",
+     "<w:p><w:r><w:t>b a</w:t><w:r><w:t>d c</w:t></w:r></w:r><v:r><w:t>f e</w:t></v:r></w:p>"},
+    {"x.docx",
+     "<w:p><w:r><w:t>a<w:fldChar w:fldCharType=\"end\"/> b<w:fldChar w:fldCharType=\"end\"/> c</w:t></w:r></w:p>",
+     "a b c|",
+     "<w:p><w:r><w:t>c b<w:fldChar w:fldCharType=\"end\"/> a<w:fldChar w:fldCharType=\"end\"/></w:t></w:r></w:p>"},
     {"x.odt",
      "<text:p>The <text:span>old</text:span> house<text:note><text:p>a note</text:p></text:note></text:p>"
      "<text:tracked-changes><text:p>gone away</text:p></text:tracked-changes>",
