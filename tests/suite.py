@@ -79,8 +79,8 @@ UNSEEN = {
     "Gumbo": "document_corpus tools_route",
     "jansson": """document_formats export format_import format_m2m format_t5 format_tokenizer import_checkpoints
         import_ct2 import_damage import_marian import_parity import_pickle import_recurrent import_store
-        import_variants server_api server_deepl server_openapi server_page server_parts text_metrics text_sacremoses text_spm text_vocab
-        tools_cache tools_tune""",
+        import_variants server_api server_deepl server_openapi server_page server_parts text_metrics text_sacremoses text_spm
+        text_vocab tools_cache tools_tune""",
     "Poppler": "document_pdf",
     "OpenSSL": "import_argos import_containers",
     "libseccomp": "server_sandbox",
