@@ -168,8 +168,8 @@ dgm_text dgm_source_part(const dgm_document *d, int source, size_t begin, size_t
 // Number of the line that a byte of a source stands in, for messages.
 size_t dgm_source_line(const dgm_document *d, int source, size_t at);
 
-// HTML and XHTML in a source (members of an EPUB).
-dgm_status dgm_html_read(dgm_document *d, int source, dgm_error *err);
+// HTML and XHTML in a source (members of an EPUB). xml: it is XHTML, also where it does not say so.
+dgm_status dgm_html_read(dgm_document *d, int source, bool xml, dgm_error *err);
 dgm_status dgm_txt_read(dgm_document *d, int source, dgm_error *err);
 // Tags and comments in plain text, for formats whose text has some: length of the tag at pos, 0: none; *kind and
 // its name.

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "document/kept_private.h"
+#include "text/unicode.h"
 
 enum { RATIO_MAX = 200 }; // how much larger than packed a document may be
 
@@ -66,6 +67,10 @@ static dgm_status check_encoding(const char *data, size_t size, dgm_error *err)
 {
     DGM_FAIL_IF(size >= 2 && (memcmp(data, "\xff\xfe", 2) == 0 || memcmp(data, "\xfe\xff", 2) == 0), err,
                 DGM_ERR_UNSUPPORTED, "it is UTF-16; documents in UTF-8 are read");
+    const size_t bad = dgm_utf8_first_bad((dgm_text){data, size});
+    size_t line = 1;
+    for (size_t i = 0; i < bad && bad < size; i++) line += data[i] == '\n';
+    DGM_FAIL_IF(bad < size, err, DGM_ERR_UNSUPPORTED, "line %zu is not UTF-8; documents in UTF-8 are read", line);
     return DGM_OK;
 }
 

@@ -20,7 +20,7 @@ typedef struct dgm_package dgm_package;
 dgm_status dgm_package_open(dgm_document *d, dgm_package **p, dgm_error *err);
 dgm_zip *dgm_package_zip(dgm_package *p);
 
-// A member's bytes, to be freed by dgm_free. What is no UTF-8 by its first bytes is refused.
+// A member's bytes, to be freed by dgm_free. What is no UTF-8 is refused.
 dgm_status dgm_package_load(dgm_package *p, size_t member, char **data, size_t *size, dgm_error *err);
 // Says that a member's text is in this source. marked: other sources were cut out of it.
 dgm_status dgm_package_part(dgm_package *p, size_t member, int source, bool marked, dgm_error *err);

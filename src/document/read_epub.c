@@ -9,7 +9,7 @@
 
 static const dgm_office_grammar contents = {.paragraph = "text"}; // of toc.ncx
 
-typedef enum page_kind { PAGE_NONE, PAGE_XHTML, PAGE_CONTENTS } page_kind;
+typedef enum page_kind { PAGE_NONE, PAGE_XHTML, PAGE_HTML, PAGE_CONTENTS } page_kind;
 
 typedef struct page {
     size_t member;
@@ -67,7 +67,8 @@ static dgm_status take_root(void *cookie, const dgm_xml_event *e, dgm_error *err
 
 static page_kind kind_of(const char *type)
 {
-    if (strcmp(type, "application/xhtml+xml") == 0 || strcmp(type, "text/html") == 0) return PAGE_XHTML;
+    if (strcmp(type, "application/xhtml+xml") == 0) return PAGE_XHTML;
+    if (strcmp(type, "text/html") == 0) return PAGE_HTML;
     return strcmp(type, "application/x-dtbncx+xml") == 0 ? PAGE_CONTENTS : PAGE_NONE;
 }
 
@@ -114,7 +115,7 @@ static dgm_status take_method(void *cookie, const dgm_xml_event *e, dgm_error *e
 
 // ---- pages ---------------------------------------------------------------------------------------
 
-static dgm_status read_page(book *b, size_t member, dgm_error *err)
+static dgm_status read_page(book *b, size_t member, bool xml, dgm_error *err)
 {
     char *data;
     size_t size;
@@ -122,7 +123,7 @@ static dgm_status read_page(book *b, size_t member, dgm_error *err)
     DGM_TRY(dgm_package_load(b->p, member, &data, &size, err));
     DGM_TRY(dgm_document_add_source(b->d, data, size, &source, err));
     DGM_TRY(dgm_package_part(b->p, member, source, false, err));
-    const dgm_status st = dgm_html_read(b->d, source, err);
+    const dgm_status st = dgm_html_read(b->d, source, xml, err);
     if (st == DGM_ERR_FORMAT) dgm_error_prefix(err, "%s", dgm_zip_name(dgm_package_zip(b->p), member));
     return st;
 }
@@ -137,10 +138,10 @@ static dgm_status read_book(book *b, dgm_error *err)
     for (size_t i = 0; i < b->count; i++) {
         const page *p = &b->pages[i];
         if (dgm_package_has(b->p, p->member)) continue; // it is listed twice
-        if (p->kind == PAGE_XHTML)
-            DGM_TRY(read_page(b, p->member, err));
-        else
+        if (p->kind == PAGE_CONTENTS)
             DGM_TRY(dgm_office_part(b->d, b->p, p->member, &contents, err));
+        else
+            DGM_TRY(read_page(b, p->member, p->kind == PAGE_XHTML, err));
     }
     return DGM_OK;
 }

@@ -417,10 +417,10 @@ static bool is_xml(dgm_text t)
     return false;
 }
 
-dgm_status dgm_html_read(dgm_document *d, int source, dgm_error *err)
+dgm_status dgm_html_read(dgm_document *d, int source, bool xml, dgm_error *err)
 {
     page p = {.d = d, .source = source, .t = dgm_document_source(d, source)};
-    p.xml = is_xml(p.t);
+    p.xml = xml || is_xml(p.t);
     p.ascii = !dgm_document_marked(d) && needs_ascii(p.t); // the mark says that it is UTF-8
     dgm_status st = ask_gumbo(&p, err);
     if (st == DGM_OK) st = read_page(&p, err);
@@ -431,7 +431,7 @@ dgm_status dgm_html_read(dgm_document *d, int source, dgm_error *err)
 
 static dgm_status read_html(dgm_document *d, dgm_error *err)
 {
-    return dgm_html_read(d, 0, err);
+    return dgm_html_read(d, 0, false, err);
 }
 
 static bool sniff_html(dgm_text data)

@@ -107,7 +107,7 @@ static dgm_status read_pdf(dgm_document *d, dgm_error *err)
     dgm_document_set_notice(d,
                             plain ? "a PDF becomes plain text: its layout stays behind"
                                   : "a PDF becomes HTML: its text is translated, its layout stays behind");
-    return plain ? dgm_txt_read(d, p->source, err) : dgm_html_read(d, p->source, err);
+    return plain ? dgm_txt_read(d, p->source, err) : dgm_html_read(d, p->source, false, err);
 }
 
 static dgm_status write_text(const dgm_document *d, dgm_document_sink put, void *cookie, dgm_error *err)

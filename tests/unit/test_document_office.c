@@ -189,6 +189,25 @@ static void books_are_read(void **state)
     dgm_writer_free(&out);
 }
 
+// What the book lists as XHTML is XML, whatever the page says of itself: entities of HTML would break it.
+static void pages_are_xml(void **state)
+{
+    (void)state;
+    static const char page[] = "<html><body><p>1&#160;000 dogs &#38; b</p></body></html>";
+    entry list[sizeof book / sizeof *book];
+    memcpy(list, book, sizeof book);
+    list[3].text = page;
+    dgm_writer archive = make_archive(list);
+    dgm_document *d = open_document(text_of(&archive), NULL);
+    put_shuffled(d, 0);
+    dgm_writer out = write_document(d);
+    char *after = member_of(text_of(&out), "p 1.xhtml");
+    assert_string_equal(after, "<html><body><p>b &amp; dogs 1\xc2\xa0" "000</p></body></html>");
+    free(after);
+    dgm_writer_free(&archive);
+    dgm_writer_free(&out);
+}
+
 // ---- documents of an office program ------------------------------------------------------------------
 
 // Tags as a multiset, of a part that must be XML. xml:space does not count: it may be added.
@@ -324,6 +343,10 @@ static void damage_is_refused(void **state)
     expect_refused_list(locked, "x.odt", DGM_ERR_UNSUPPORTED, "encrypted");
     expect_refused_list(no_odf, "x.odt", DGM_ERR_FORMAT, "content.xml is missing");
     expect_refused_list(no_odf, "x.epub", DGM_ERR_FORMAT, "META-INF/container.xml is missing");
+    entry latin[sizeof book / sizeof *book]; // a page's bytes would be taken for others
+    memcpy(latin, book, sizeof book);
+    latin[3].text = "<p>\ncaf\xe9 noir</p>";
+    expect_refused_list(latin, "x.epub", DGM_ERR_UNSUPPORTED, "p 1.xhtml: line 2 is not UTF-8");
     expect_refused(dgm_text_of("PK\3\4 and so on"), "x.docx", DGM_ERR_FORMAT, "not a zip archive");
     // A member that is no text is damaged, too: nothing would be written that cannot be opened.
     dgm_writer archive = pack_sample(&samples[0], samples[0].before);
@@ -380,9 +403,10 @@ static void allocations_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paragraphs_are_read),       cmocka_unit_test(books_are_read),
-        cmocka_unit_test(real_documents_stay_whole), cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(bombs_are_refused),         cmocka_unit_test(allocations_may_fail),
+        cmocka_unit_test(paragraphs_are_read), cmocka_unit_test(books_are_read),
+        cmocka_unit_test(pages_are_xml),       cmocka_unit_test(real_documents_stay_whole),
+        cmocka_unit_test(damage_is_refused),   cmocka_unit_test(bombs_are_refused),
+        cmocka_unit_test(allocations_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
