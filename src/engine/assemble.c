@@ -402,7 +402,7 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
         out->finished &= h->finished;
         length += (size_t)tokens_of(piece_of(line, i), h);
     }
-    if (line->pieces.count > 1)
+    if (line->pieces.count > 1 && length > 0) // 0: all of them were copied
         out->score = dgm_length_normalise(out->sum, (int)length,
                                           line->other ? line->lengths.length_penalty
                                                       : t->config.length_penalty);

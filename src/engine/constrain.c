@@ -535,6 +535,9 @@ dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_sta
         pieces[i].glance = pieces[i].as_written && d->unlisted && d->t->config.beam > 1;
     }
     if (d->notice.size == 0 && !d->notice.failed) return DGM_OK;
+    // In one line, whatever the constraints hold.
+    for (size_t i = 0; i < d->notice.size && !d->notice.failed; i++)
+        if (d->notice.data[i] < 0x20 || d->notice.data[i] == 0x7f) d->notice.data[i] = ' ';
     line->notice = d->notice.failed
                        ? NULL
                        : dgm_strndup((const char *)d->notice.data, d->notice.size);

@@ -68,7 +68,8 @@ static void lines_have_demands(void **state)
                             input("Good morning.", "evening => haus"),
                             input("Good morning.", "haus\tmorning =>"),
                             input("", "haus"),
-                            input("Good morning.", "haus\thaus")};
+                            input("Good morning.", "haus\thaus"),
+                            input("Good morning.", "good\nevening => haus")};
     enum { COUNT = sizeof in / sizeof *in };
     dgm_results *r = translate(t, in, COUNT);
     const char *plain = dgm_result_text(r->items[2]);
@@ -89,6 +90,7 @@ static void lines_have_demands(void **state)
     assert_string_equal(dgm_result_text(r->items[6]), "");
     const char *twice = strstr(dgm_result_text(r->items[7]), "haus");
     assert_true(twice && strstr(twice + 4, "haus"));
+    assert_string_equal(r->items[8]->notice, "'good evening' is not in the line"); // in one line
     dgm_results_free(&r);
     dgm_close(&t);
 }

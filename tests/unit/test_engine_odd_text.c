@@ -58,6 +58,11 @@ static void test_copies(void **state)
     assert_non_null(strstr(dgm_result_text(r->items[0]), " %\u00ads? "));
     assert_int_equal(r->items[0]->flags, DGM_LINE_COPIED | DGM_LINE_SPLIT);
     dgm_results_free(&r);
+    // Nothing but such sentences: no tokens that a score could be normalised by.
+    r = translate_one(t, "%\u00ads? --! 12:30.");
+    assert_int_equal(r->items[0]->flags, DGM_LINE_COPIED | DGM_LINE_SPLIT);
+    assert_true(r->items[0]->translations[0]->score == 0.0f);
+    dgm_results_free(&r);
     dgm_close(&t);
 }
 
