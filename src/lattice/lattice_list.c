@@ -70,6 +70,7 @@ static dgm_text next_word(dgm_text *text)
 dgm_status dgm_lattice_list_add(dgm_lattice_list *t, dgm_text text, float score, dgm_error *err)
 {
     int32_t node = 0;
+    DGM_FAIL_IF(!dgm_utf8_valid(text), err, DGM_ERR_FORMAT, "not valid UTF-8"); // as no lattice may be
     for (;;) {
         const dgm_text word = next_word(&text);
         if (word.size == 0) break;

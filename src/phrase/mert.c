@@ -179,10 +179,11 @@ static dgm_status collect(const dgm_mert_set *s, const double *d, int axis, dgm_
     for (size_t i = 0; i < s->sentences; i++) {
         const dgm_mert_offer *h = &s->offers[i];
         size_t parts = parts_of(h);
+        if (!parts) continue;
         sentence_segments p = {.s = s, .x = x, .sum = sum, .sentence = (uint32_t)i};
         if (h->end_count) {
             DGM_TRY(dgm_mert_envelope(s, i, value, d, axis, x, add_segment, &p, err));
-        } else if (parts) {
+        } else {
             DGM_TRY(dgm_grow(&x->slope, &x->slope_cap, parts, sizeof *x->slope, err));
             for (size_t k = 0; k < parts; k++) {
                 const float *f = h->feature + k * (size_t)s->features;

@@ -105,7 +105,7 @@ static dgm_status next_list(source *f, dgm_lattice **l, dgm_error *err)
     const uint64_t line = f->line++;
     dgm_status st = DGM_OK;
     while (st == DGM_OK && f->ahead && f->next.line == line) {
-        st = dgm_lattice_list_add(list, f->next.text, (float)f->next.score, err);
+        st = wrong(f, dgm_lattice_list_add(list, f->next.text, (float)f->next.score, err), err);
         f->ahead = false;
         if (st == DGM_OK) st = look_ahead(f, err);
     }

@@ -339,6 +339,7 @@ static dgm_status list_round(tuning *t, const char *output, dgm_error *err)
 {
     double promised, before;
     DGM_TRY(dgm_lines_each(t->o->lists, add_entry, t, err));
+    DGM_FAIL_IF(dgm_mert_set_count(t->set) == 0, err, DGM_ERR_TEXT, "'%s' is empty", t->o->lists);
     DGM_TRY(dgm_mert_set_score(t->set, t->weights.w, &before, err));
     DGM_TRY(search(t, 0, &promised, err));
     DGM_TRY(write_weights(output, &t->weights, promised, err));

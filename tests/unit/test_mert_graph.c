@@ -194,6 +194,23 @@ static void the_search_is_deterministic(void **state)
     dgm_metric_close(&metric);
 }
 
+// A search without hypotheses changes nothing.
+static void nothing_to_search(void **state)
+{
+    (void)state;
+    dgm_error err;
+    dgm_metric *metric = open_metric();
+    dgm_mert_set *none;
+    assert_int_equal(dgm_mert_set_open(&none, LINES, F, metric, &err), DGM_OK);
+    double w[F] = {0.2, 0.2, 0.2, 0.2, 0.2}, score = -1;
+    const dgm_mert_params p = {.restarts = 1, .directions = 1, .seed = 5};
+    assert_int_equal(dgm_mert_search(none, &p, w, &score, &err), DGM_OK);
+    for (int f = 0; f < F; f++) assert_true(w[f] == 0.2);
+    assert_true(score == 0);
+    dgm_mert_set_close(&none);
+    dgm_metric_close(&metric);
+}
+
 static double apart(const double *a, const double *b)
 {
     double sum[2] = {0}, d = 0;
@@ -305,6 +322,7 @@ int main(void)
         cmocka_unit_test(lines_are_those_of_all_paths),
         cmocka_unit_test(the_search_is_deterministic),
         cmocka_unit_test(the_search_stays_near),
+        cmocka_unit_test(nothing_to_search),
         cmocka_unit_test(wrong_graphs_are_refused),
         cmocka_unit_test(allocations_fail),
     };

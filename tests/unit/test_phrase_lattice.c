@@ -191,6 +191,7 @@ static void test_list_words(void **state)
     dgm_lattice *l = NULL;
     assert_int_equal(dgm_lattice_list_open(&list, NULL), DGM_OK);
     assert_int_equal(dgm_lattice_list_add(list, dgm_text_of("a\r b\r\rc \r"), -1.0f, NULL), DGM_OK);
+    assert_int_equal(dgm_lattice_list_add(list, dgm_text_of("caf\xe9"), -1.0f, NULL), DGM_ERR_FORMAT);
     assert_int_equal(dgm_lattice_list_finish(&list, &l, NULL), DGM_OK);
     paths p = all_paths(l);
     assert_int_equal(p.count, 1);
