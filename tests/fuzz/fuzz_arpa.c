@@ -2,7 +2,7 @@
 // Fuzz target: language models as ARPA text, and as compact files. An accepted ARPA text must make a
 // model that can be asked anything; a compact file whose header is accepted must stay inside its
 // bytes whatever its nodes say. The first byte chooses the kind and the bits.
-// Parsers: src/lm/lm_arpa.c src/lm/lm_check.c src/lm/lm_build.c src/base/compact.c
+// Parsers: src/lm/lm_arpa.c src/lm/lm_check.c src/lm/lm_build.c src/lm/lm.c src/base/compact.c
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>

@@ -5,7 +5,9 @@
 // Parsers: src/document/read_html.c src/document/read_md.c src/document/read_json.c src/document/read_po.c
 // Parsers: src/document/read_properties.c src/document/read_subtitles.c src/document/read_table.c
 // Parsers: src/document/read_xml.c src/document/read_yaml.c src/document/markup.c src/document/escape.c
-// Parsers: src/document/icu.c src/document/placeholders.c src/document/restore.c
+// Parsers: src/document/icu.c src/document/placeholders.c src/document/restore.c src/document/read_txt.c
+// Parsers: src/document/md_text.c src/document/po_format.c src/document/html_names.c src/document/segments.c
+// Parsers: src/document/units.c src/document/wrap.c
 #include <stdint.h>
 #include <stdlib.h>
 

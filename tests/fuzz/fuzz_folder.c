@@ -6,7 +6,8 @@
 // Parsers: src/import/ct2_settings.c src/import/ct2_vocab.c src/import/ct2_languages.c src/import/ct2_tokenizer.c
 // Parsers: src/import/ct2_vmap.c src/import/fairseq.c src/import/marian_files.c src/import/marian_vocab.c
 // Parsers: src/import/marian_settings.c src/import/nematus.c src/import/token_vocab.c src/import/generation_config.c
-// Parsers: src/import/spm_vocab.c src/import/shards.c
+// Parsers: src/import/spm_vocab.c src/import/shards.c src/import/release.c src/import/ct2_weights.c
+// Parsers: src/import/ctranslate2.c src/import/named_file.c src/import/recurrent.c
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FILES = 8 };
 
-// The files that are tried come first; the others are there as they are.
+// The files that are tried come first; the others are there as they are. "a<b": b of another folder or name, as a.
 static const struct folder {
     const char *format, *path, *model; // model: the file that is imported; NULL: the folder
     int tried;
@@ -58,6 +59,23 @@ static const struct folder {
     {"nematus", "nematus", "dl4mt.npz", 2, {"dl4mt.npz.json", "dl4mt.vocab.json", "dl4mt.npz"}},
     {"ctranslate2", "ctranslate2/opennmt-py", NULL, 3,
      {"shared_vocabulary.txt", "config.json", "bpe.codes", "model.bin"}},
+    {"huggingface", "import/marian-fast", NULL, 2,
+     {"model.safetensors.index.json", "config.json", "tokenizer.json", "one.safetensors<model.safetensors"}},
+    {"huggingface", "import/marian-untied", NULL, 4,
+     {"config.json", "vocab.json", "target_vocab.json<vocab.json", "source.spm", "target.spm", "model.safetensors"}},
+    {"huggingface", "import/mbart", NULL, 2,
+     {"tokenizer_config.json", "config.json", "sentencepiece.bpe.model", "pytorch_model.bin"}},
+    {"ctranslate2", "ctranslate2/mbart50", NULL, 3,
+     {"sentencepiece.bpe.model<../../import/mbart-50/sentencepiece.bpe.model", "shared_vocabulary.json", "config.json",
+      "model.bin"}},
+    {"fairseq", "import/fairseq-new", NULL, 3,
+     {"dict.en.txt", "dict.de.txt", "sentencepiece.bpe.model", "checkpoint_best.pt"}},
+    {"nematus", "nematus", "tf.npz", 3,
+     {"codes.bpe<../marian/bpe.codes", "preprocess.sh", "tf.vocab.json", "tf.npz.json", "tf.npz"}},
+    {"nematus", "nematus", "dl4mt.npz", 1, {"dl4mt.json<dl4mt.npz.json", "dl4mt.vocab.json", "dl4mt.npz"}},
+    {"marian", "marian", NULL, 2, {"vocab.spm<joint.spm", "decoder.yml", "ssru.npz"}},
+    {"marian", "marian", NULL, 3,
+     {"preprocess.sh", "source.bpe<bpe.codes", "opus.vocab.yml<bpe.words.yml", "target.bpe<bpe.codes", "bpe.npz"}},
 };
 
 enum { FOLDERS = sizeof folders / sizeof *folders, PATH = 256 };
@@ -72,14 +90,16 @@ static char scratch[64];
 // Of a file, or, without a name, of the folder itself.
 static void path_of(char path[PATH], const struct folder *f, const char *name)
 {
-    snprintf(path, PATH, "%s/%d%s%s", scratch, (int)(f - folders), name ? "/" : "", name ? name : "");
+    const char *file = name ? name : "";
+    snprintf(path, PATH, "%s/%d%s%.*s", scratch, (int)(f - folders), name ? "/" : "", (int)strcspn(file, "<"), file);
 }
 
 static void link_file(const struct folder *f, const char *name)
 {
     char from[2 * PATH], to[PATH], here[PATH];
+    const char *other = strchr(name, '<');
     if (!getcwd(here, sizeof here)) abort();
-    snprintf(from, sizeof from, "%s/tests/data/%s/%s", here, f->path, name);
+    snprintf(from, sizeof from, "%s/tests/data/%s/%s", here, f->path, other ? other + 1 : name);
     path_of(to, f, name);
     unlink(to);
     if (access(from, R_OK) == 0 && symlink(from, to) != 0) abort();
@@ -135,6 +155,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (options & 2) o.source_language = "en";
     if (options & 4) o.type = "i8";
     if (options & 8) o.source_prefix = ">>deu<<";
+    if (options & 16) o.source_spm = o.target_spm = "tests/data/import/marian-odd/source.spm";
+    if (options & 32) o.bpe = "tests/data/marian/bpe.codes";
     if (dgm_import_run(f->format, model, output, options ? &o : NULL, NULL, &err) == DGM_OK) {
         dgm_gguf *g = NULL;
         if (dgm_gguf_open(&g, output, &err) != DGM_OK) abort();

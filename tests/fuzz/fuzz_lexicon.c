@@ -2,7 +2,7 @@
 // Fuzz target: lexical tables as text, tables made of links (each byte is one), written and read again, and Marian's
 // binary shortlist. What is accepted must hold what the headers promise: rows in order, ids in range; a binary list
 // must survive being written and read again.
-// Parsers: src/align/lexicon.c
+// Parsers: src/align/lexicon.c src/format/shortlist_marian.c
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 // the rest is the body. Where an endpoint names a glossary, a document or a file, or a body has "@@", it is the last
 // one that was made.
 // Parsers: src/server/v1.c src/server/libre.c src/server/deepl_fields.c src/server/deepl_glossaries.c
+// Parsers: src/server/glossary_store.c src/server/shape.c src/server/task_text.c
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>

@@ -2,7 +2,8 @@
 // Fuzz target: any text through vocabularies of byte-pair encodings and sacremoses' rules. The first two bytes choose
 // style, tokeniser, normaliser and language.
 // Parsers: src/text/subwords.c src/text/subwords_undo.c src/text/bpe.c src/text/sacremoses.c src/text/normalize.c
-// Parsers: src/text/opennmt.c
+// Parsers: src/text/opennmt.c src/text/vocab_subwords.c src/text/sacremoses_chars.c src/text/sacremoses_prefixes.c
+// Parsers: src/text/sacremoses_punct.c src/text/sacremoses_undo.c
 #include <stdlib.h>
 
 #include "base/mem.h"

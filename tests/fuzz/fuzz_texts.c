@@ -150,12 +150,28 @@ static void links(dgm_text text)
         refused(&err);
 }
 
-static void tidy(dgm_text text)
+// Languages of a text, of all that are known or of some.
+static void detect(dgm_text text, int kind)
+{
+    static const char *const among[4][6] = {
+        {NULL}, {"de", "en"}, {"de", "en", "es", "fr", "it"}, {"es", "gl", "pt", "zh-TW"}};
+    dgm_language_candidate c[DGM_DETECT_MOST];
+    size_t count = 0;
+    while (among[kind][count]) count++;
+    const size_t found = dgm_detect_language(text, count ? among[kind] : NULL, count, c);
+    require(found <= DGM_DETECT_MOST);
+    for (size_t i = 0; i < found && count; i++) {
+        size_t at = 0;
+        while (at < count && strcmp(c[i].code, among[kind][at]) != 0) at++;
+        require(at < count);
+    }
+}
+
+static void tidy(dgm_text text, int kind)
 {
     dgm_writer clean = {0};
     dgm_tidied t = {0};
     bool changed = false, repaired;
-    dgm_language_candidate c[DGM_DETECT_MOST];
     require(dgm_line_clean(text, &clean, &repaired, NULL) == DGM_OK);
     const dgm_text valid = {(const char *)clean.data, clean.size};
     require(dgm_tidy_text(valid, &t, &changed, NULL) == DGM_OK);
@@ -166,7 +182,7 @@ static void tidy(dgm_text text)
     (void)dgm_is_language(valid);
     (void)dgm_is_file_name(valid);
     (void)dgm_is_hexadecimal(valid);
-    require(dgm_detect_language(valid, NULL, 0, c) <= DGM_DETECT_MOST);
+    detect(valid, kind);
     dgm_tidied_free(&t);
     dgm_writer_free(&clean);
 }
@@ -201,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 3: lines(text, (dgm_encoding)(data[0] / 8 % 6)); break;
     case 4: weights(text); break;
     case 5: links(text); break;
-    case 6: tidy(text); break;
+    case 6: tidy(text, data[0] >> 3 & 3); break;
     default: tuned(copy, &s);
     }
     free(copy);

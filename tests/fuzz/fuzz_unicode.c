@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // libFuzzer target: UTF-8 repair, other encodings, NFC, tidying, lower case, tokeniser and detokeniser on any bytes.
 // The first byte chooses the language.
-// Parsers: src/text/unicode.c src/text/glyphs.c
+// Parsers: src/text/unicode.c src/text/glyphs.c src/text/tokenize.c src/text/detokenize.c
 #include <stdlib.h>
 
 #include "base/mem.h"
