@@ -42,7 +42,8 @@ typedef struct placing {
     size_t tag_count;
     const dgm_link *links;
     size_t link_count;
-    word *from, *to; // words of both sides
+    size_t *links_from, *of_source; // links by source word: of word i of_source[links_from[i] ... links_from[i + 1])
+    word *from, *to;                // words of both sides
     size_t from_count, to_count;
     node *nodes;
     size_t node_count;
@@ -170,6 +171,21 @@ static bool is_link(const placing *p, size_t i)
 {
     const dgm_link *l = &p->links[i];
     return l->source >= 0 && (size_t)l->source < p->from_count && l->target >= 0 && (size_t)l->target < p->to_count;
+}
+
+// Texts of thousands of words and tags would look through all links for each of both.
+static dgm_status index_links(placing *p, dgm_error *err)
+{
+    p->links_from = dgm_calloc(p->from_count + 2, sizeof *p->links_from);
+    p->of_source = dgm_malloc((p->link_count + 1) * sizeof *p->of_source);
+    if (!p->links_from || !p->of_source) return dgm_no_memory(err);
+    size_t *const next = p->links_from + 1; // where a word's next link goes: in the end, where the next word's begin
+    for (size_t i = 0; i < p->link_count; i++)
+        if (is_link(p, i)) next[p->links[i].source + 1]++;
+    for (size_t i = 0; i < p->from_count; i++) next[i + 1] += next[i];
+    for (size_t i = 0; i < p->link_count; i++)
+        if (is_link(p, i)) p->of_source[next[p->links[i].source]++] = i;
+    return DGM_OK;
 }
 
 // A source word that many target words are linked to says less about each of them; letters show that it has a
@@ -314,8 +330,8 @@ static void place_span(placing *p, int32_t n)
 static int32_t linked(const placing *p, size_t source, bool last)
 {
     int32_t found = -1;
-    for (size_t i = 0; i < p->link_count; i++) {
-        if (!is_link(p, i) || p->links[i].source != (int32_t)source) continue;
+    for (size_t k = p->links_from[source]; k < p->links_from[source + 1]; k++) {
+        const size_t i = p->of_source[k];
         // A mark at the end of a word is a link of its own and says little.
         if (p->to[p->links[i].target].node != p->from[source].node && found >= 0) continue;
         if (found < 0 || last) found = p->links[i].target;
@@ -513,6 +529,7 @@ static dgm_status place(placing *p, size_t *places, size_t *order, dgm_error *er
     p->nodes = dgm_calloc(p->tag_count + 1, sizeof *p->nodes);
     p->node_of = dgm_calloc(p->tag_count + 1, sizeof *p->node_of);
     if (!p->nodes || !p->node_of) return dgm_no_memory(err);
+    DGM_TRY(index_links(p, err));
     make_tree(p);
     place_source_words(p);
     if (p->link_count)
@@ -543,6 +560,8 @@ dgm_status dgm_tags_place(const char *source, size_t source_size, const dgm_tag 
                  .links = links,
                  .link_count = link_count};
     const dgm_status st = count ? place(&p, places, order, err) : DGM_OK;
+    dgm_free(p.links_from);
+    dgm_free(p.of_source);
     dgm_free(p.from);
     dgm_free(p.to);
     dgm_free(p.nodes);
