@@ -35,7 +35,7 @@ static size_t enclosed(dgm_text t, size_t pos, const char *open, const char *clo
     if (from > t.size || memcmp(t.data + pos, open, strlen(open)) != 0) return 0;
     for (size_t i = from; i + n <= t.size && i < from + LONGEST; i++) {
         if (memcmp(t.data + i, close, n) == 0) return i > from || *open == '{' ? i + n - pos : 0;
-        if (t.data[i] == '\n' || t.data[i] == '\r' || t.data[i] == '{') return 0; // ends of lines are no part of lines
+        if (dgm_is_break(t.data[i]) || t.data[i] == '{') return 0; // a line has spaces for them
     }
     return 0;
 }

@@ -181,7 +181,7 @@ dgm_status dgm_utf8_repair(dgm_text t, dgm_writer *out, size_t *replaced, dgm_er
     return written(out, err);
 }
 
-static bool is_break(unsigned char c)
+bool dgm_is_break(char c)
 {
     return c == '\n' || c == '\r' || c == '\0' || c == '\v' || c == '\f';
 }
@@ -192,7 +192,7 @@ dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_erro
     DGM_TRY(dgm_utf8_repair(in, out, &bad, err));
     *repaired = bad > 0;
     for (size_t i = start; i < out->size; i++)
-        if (is_break(out->data[i])) out->data[i] = ' ';
+        if (dgm_is_break((char)out->data[i])) out->data[i] = ' ';
     return DGM_OK;
 }
 

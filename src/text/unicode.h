@@ -34,7 +34,9 @@ size_t dgm_utf8_count(dgm_text t);               // code points
 // Appends t to out with every invalid sequence replaced by U+FFFD. replaced (may be NULL): how
 // many.
 dgm_status dgm_utf8_repair(dgm_text t, dgm_writer *out, size_t *replaced, dgm_error *err);
-// A line as translators want it: valid UTF-8 in one line; line breaks and NUL become spaces. Appends to out;
+// Line breaks, also of typewriters, and NUL: what no line holds.
+bool dgm_is_break(char c);
+// A line as translators want it: valid UTF-8 in one line; breaks become spaces. Appends to out;
 // *repaired says whether anything was invalid.
 dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_error *err);
 // Appends the canonical composition (NFC) of valid UTF-8.

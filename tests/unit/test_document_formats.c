@@ -215,6 +215,8 @@ static void test_yaml_quotes(void **state)
 static void test_html(void **state)
 {
     (void)state;
+    const char *const feeds = "<p>x {c\fd} y</p><p>%(e\vf)s {\f\f} z</p>"; // a line has spaces for them
+    check("a.html", RULE_SAME, feeds, feeds);
     check("a.html", RULE_REVERSED, "<p>Press <b>red <i>button</i></b> &amp; wait<br>one two</p>",
           "<p>wait &amp; <b><i>button</i> red</b> Press<br>two one</p>");
     check("a.html", RULE_CAPITALS,
