@@ -124,7 +124,7 @@ static void check_ngrams(const dgm_result *r)
 {
     for (size_t i = 0; i < r->ngram_count; i++) {
         const dgm_evidence_ngram *n = &r->ngrams[i];
-        require(n->length >= 1 && n->length <= 4 && n->posterior > 0 && n->posterior < 1 + 1e-6);
+        require(n->length >= 1 && n->length <= 4 && n->posterior >= 0 && n->posterior < 1 + 1e-6);
         require(isfinite(n->gain) && n->tokens != NULL);
         if (!i) continue;
         const dgm_evidence_ngram *before = &n[-1];
