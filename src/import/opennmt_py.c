@@ -98,9 +98,10 @@ static int find_token(const reading *in, int side, const char *token)
     return -1;
 }
 
+// Also of as many rows: rows of padding may stand behind one of them.
 static bool same_lists(const reading *in)
 {
-    bool same = in->count[0] == in->count[1];
+    bool same = in->count[0] == in->count[1] && in->s.source_size == in->s.target_size;
     for (int i = 0; i < in->count[0] && same; i++)
         same = strcmp(in->tokens[0][i], in->tokens[1][i]) == 0;
     return same;
