@@ -268,17 +268,34 @@ static bool is_first_name(dgm_text word)
     return is_among(word, german);
 }
 
+// "Präsident", "Staatssekretärin": by how they end.
+static bool is_office(dgm_text word)
+{
+    static const char *const ends[] = {"räsident",  "räsidentin",    "räsidenten", "ürgermeister", "ürgermeisters",
+                                       "ürgermeisterin", "führer",   "führers",    "führerin",     "ekretär",
+                                       "ekretärs",  "ekretärin",     "rätin",      "nwältin",      "rztin",
+                                       "apitän",    "ischöfin",      "räfin",      "önigin",       "ürstin"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t n = strlen(ends[i]);
+        if (word.size > n && memcmp(word.data + word.size - n, ends[i], n) == 0) return true;
+    }
+    return false;
+}
+
+// Does a title end here, alone or with the office of who has it ("Herr Bürgermeister")?
 static bool is_title(dgm_text before)
 {
     static const char german[] = "Herr Herrn Frau Dr. Prof. Familie";
     const dgm_text t = dgm_text_trim(before);
     size_t from = t.size;
     while (from > 0 && (unsigned char)t.data[from - 1] > ' ') from--;
-    return t.size < before.size && is_among((dgm_text){t.data + from, t.size - from}, german);
+    const dgm_text word = {t.data + from, t.size - from};
+    if (t.size == before.size) return false;
+    return is_among(word, german) || (from > 0 && is_office(word) && is_title((dgm_text){t.data, from}));
 }
 
 // A name and those behind it. In English, words with foreign letters are names; in German those with a
-// title before them, and some first names.
+// title before them that are no offices, and some first names.
 static size_t name_at(const dgm_protector *p, dgm_text t, size_t pos)
 {
     bool capital, foreign;
@@ -286,7 +303,7 @@ static size_t name_at(const dgm_protector *p, dgm_text t, size_t pos)
     const dgm_text word = {t.data + pos, n};
     if (!capital || !foreign || n < 3) return 0;
     if (p->from == DGM_LANG_DE) {
-        if (!is_first_name(word) && !is_title((dgm_text){t.data, pos})) return 0;
+        if (!is_first_name(word) && (is_office(word) || !is_title((dgm_text){t.data, pos}))) return 0;
     } else if (p->from != DGM_LANG_EN) {
         return 0;
     }
