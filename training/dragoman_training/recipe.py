@@ -25,7 +25,7 @@ DEFAULTS = {
              "balance": 0.0},               # of experts, weight of moe.py's loss
     "clip": {"gradients": 1.0, "weights": 0.0},
     "average": {"keep": 0.9, "every": 50, "after": 1000},
-    "precision": "bf16",                    # bf16 | f32
+    "precision": "bf16",                    # bf16 (on a GPU; a CPU computes in f32) | f32 | bf16-cpu (on a CPU that has bf16)
     "compile": True,                        # both need a GPU and current PyTorch; ignored elsewhere
     "graphs": True,
     "log_every": 200,                       # steps

@@ -135,11 +135,13 @@ class Trainer:
             if hasattr(self.model, "compile_layers"):
                 self.model.compile_layers()
             return torch.compile(token_loss, dynamic=True)
+        if self.recipe["precision"] == "bf16-cpu" and not self_norm:
+            return lambda hidden, rows, bias, expected: losses.token_loss_by_rows(hidden, rows, bias, expected, pad, smoothing)
         return token_loss
 
     def autocast(self):
         """Recurrent cells use a weight at every position: it is cast once a step of training, not once a position."""
-        enabled = self.recipe["precision"] == "bf16" and self.gpu
+        enabled = self.recipe["precision"] == ("bf16" if self.gpu else "bf16-cpu")
         often = self.recipe["architecture"] == "rnn"
         return torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=enabled, cache_enabled=often)
 

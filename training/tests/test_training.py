@@ -20,8 +20,8 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from dragoman_training import (align, augment, checkpoint, corpus, distill, engine, export, losses, metric, mix, optim, quality, recipe,
-                               search, subword, templates, train, warm, wordlist)
+from dragoman_training import (align, augment, checkpoint, corpus, distill, engine, everyday, export, losses, metric, mix, optim, quality,
+                               recipe, search, subword, templates, train, warm, wordlist)
 from dragoman_training.batches import Batches
 from dragoman_training.cmlm import Cmlm, CmlmConfig
 from dragoman_training.packed import Packed
@@ -98,6 +98,28 @@ class Corpora(unittest.TestCase):
         for made in filter(None, (templates.pair(rng) for _ in range(200))):
             self.assertNotIn("{", "".join(made))
             self.assertNotRegex(made[1], r"[$€£]|[ap]\.m\.")
+
+    def test_everyday_text(self):
+        """Lines of tests stay out on either side; names stay; English prices are written as the German ones are."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, "test", "de-en"))
+            corpus.write_lines(os.path.join(folder, "test", "de-en", "newstest.en"), ["A line."])
+            allowed = everyday.Allowed(folder)
+        self.assertFalse(allowed("Eine Zeile", "a LINE!") or allowed("GUTEN MORGEN", "Morning!") or allowed("", "x"))
+        self.assertTrue(allowed("Eine Zeile", "Another line."))
+        rng = random.Random(1)
+        for german, english in everyday.framed_names(rng, allowed, 300):
+            self.assertTrue(any(x in german and x in english for x in everyday.FIRST + everyday.LAST) or [german, english] in everyday.CITIES)
+            self.assertNotIn("{", german + english)
+        for german, english in everyday.figures(rng, allowed, 300):
+            for sign, words in everyday.CURRENCIES.items():
+                if "Million" not in german:
+                    self.assertEqual(german.count(sign), english.count(sign))
+                    self.assertEqual(german.count(words[1]), english.count(words[0]))
+        entries = [("abbilden", "to map", 3), ("Abbild", "to map", 3), ("selten", "to map", 1), ("heben", "to lift the whole thing", 9)]
+        self.assertEqual(list(everyday.buttons(entries)), [("Abbilden", "Map")])
+        named = list(everyday.renamed([("Tom lacht.", "Tom laughs.")] * 50, rng, allowed))
+        self.assertTrue(named and all(a[:-len(" lacht.")] == b[:-len(" laughs.")] != "Tom" for a, b in named))
 
     def test_some_pairs_of_a_source(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -180,6 +202,20 @@ class Steps(unittest.TestCase):
         squared = (logits.logsumexp(-1)[real] ** 2).mean()
         with_norm, _ = losses.token_loss(hidden, rows, bias, expected, 7, 0.1, 0.5)
         self.assertAlmostEqual(float(with_norm), float(want + 0.5 * squared), places=4)
+
+    def test_token_loss_by_rows(self):
+        """The same loss and gradients without a matrix of all logits; padding counts nothing."""
+        expected = torch.randint(0, 30, (4, 6))
+        expected[2:, 4:] = 30
+        start = [torch.randn(4, 6, 8), torch.randn(30, 8), torch.randn(30)]
+        found = []
+        for way in (losses.token_loss, lambda *a: losses.token_loss_by_rows(*a, dtype=torch.float32, block=5)):
+            given = [x.clone().requires_grad_() for x in start]
+            loss, nll = way(*given, expected, 30)
+            (2.0 * loss).backward()
+            found.append([loss, nll, *(x.grad for x in given)])
+        for a, b in zip(*found):
+            self.assertTrue(torch.allclose(a, b, atol=1e-5))
 
     def test_optimisers_equal_pytorch(self):
         for name in ("adam", "adadelta"):
