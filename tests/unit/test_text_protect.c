@@ -59,7 +59,8 @@ static void test_find(void **state)
         {"en", "de", "From 1990-1995 and 2000-3000 people.", "n:1990 n:1995 n:2000 n:3000"},
         {"en", "de", "When Jürgen Müller met Zoë in the café.", "i:Jürgen Müller i:Zoë"},
         {"de", "en", "Änderungen an Türen sah Jürgen Müller, nicht Herr Krüger.", "i:Jürgen Müller i:Krüger"},
-        {"de", "en", "Herr Präsident, Frau Ministerpräsidentin, Herr Bürgermeister Größ und Frau Bürger", "i:Größ i:Bürger"},
+        {"de", "en", "Herr Präsident, Frau Ministerpräsidentin, Herr Bürgermeister Größ und Frau Bürger",
+         "i:Größ i:Bürger"},
         {"de", "en", "des Herrn Generalsekretärs, Frau Ärztin, an Frau Rechtsanwältin Dr. Jäger, König", "i:Jäger"},
         {"en", "de", "", ""},
     };
