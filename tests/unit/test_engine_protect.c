@@ -88,8 +88,10 @@ static void test_faults_that_were_seen(void **state)
     (void)state;
     static const struct {
         const char *source, *kept;
-    } rows[] = {{"Das kostet 1.299,99 €.", "1,299.99"},   {"Jürgen Müller wohnt in Köln.", "Jürgen Müller"},
-                {"Die Stadt hat 1.234.567 Einwohner.", "1,234,567"}, {"Hallo {name}, willkommen zurück!", "{name}"}};
+    } rows[] = {{"Das Haus kostet 1.299.999,99 €.", "1,299,999.99"},
+                {"Jörg Böttcher und Günter Öttinger kamen.", "Jörg Böttcher"},
+                {"Die Bevölkerung beträgt 83.237.124.", "83,237,124"},
+                {"Hallo {name}, willkommen zurück!", "{name}"}};
     dgm_translator *t = open_model(DE_EN, ON, 1, NULL, 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         dgm_results *r = translate(t, &rows[i].source, 1);
