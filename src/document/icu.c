@@ -94,7 +94,8 @@ static int count_leaves(dgm_text t, int depth)
     for (;;) {
         const char *open = memchr(t.data + at, '{', end - at);
         const size_t from = open ? (size_t)(open - t.data) : 0, to = open ? close_of(t, from) : 0;
-        if (!to || to > end || sum > LEAVES_MAX) return sum;
+        if (sum > LEAVES_MAX) return LEAVES_MAX + 1;
+        if (!to || to > end) return sum;
         sum += behind * count_leaves((dgm_text){t.data + from + 1, to - 1 - from - 1}, depth + 1);
         at = to - 1;
         if (t.data[at] == '}') at++;

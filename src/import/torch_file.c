@@ -104,17 +104,22 @@ static dgm_status read_layout(const dgm_py *args, layout *l, dgm_error *err)
     return DGM_OK;
 }
 
-// The last element must lie in the storage.
+// The last element must lie in the storage. Strides of 0 repeat what is there: not so often that a small file becomes one
+// that fills a disk.
 static dgm_status check_reach(const layout *l, uint64_t count, dgm_error *err)
 {
-    uint64_t last = l->offset, step;
+    enum { REPEATS_MAX = 1024 };
+    uint64_t last = l->offset, numbers = 1, step;
     for (int i = 0; i < l->dims; i++) {
         if (l->size[i] == 0) return DGM_OK;
+        DGM_FAIL_IF(!dgm_mul_size(numbers, l->size[i], &numbers), err, DGM_ERR_FORMAT, "is larger than any file");
         DGM_FAIL_IF(!dgm_mul_size(l->size[i] - 1, l->stride[i], &step) ||
                         !dgm_add_size(last, step, &last),
                     err, DGM_ERR_FORMAT, "reaches past the end of its storage");
     }
     DGM_FAIL_IF(last >= count, err, DGM_ERR_FORMAT, "reaches past the end of its storage");
+    DGM_FAIL_IF(numbers / REPEATS_MAX > count, err, DGM_ERR_UNSUPPORTED, "repeats its numbers more than %d times",
+                REPEATS_MAX);
     return DGM_OK;
 }
 
