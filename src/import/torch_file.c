@@ -104,8 +104,8 @@ static dgm_status read_layout(const dgm_py *args, layout *l, dgm_error *err)
     return DGM_OK;
 }
 
-// The last element must lie in the storage. Strides of 0 repeat what is there: not so often that a small file becomes one
-// that fills a disk.
+// The last element must lie in the storage. Strides of 0 repeat what is there: not so often that a small file becomes
+// one that fills a disk.
 static dgm_status check_reach(const layout *l, uint64_t count, dgm_error *err)
 {
     enum { REPEATS_MAX = 1024 };
