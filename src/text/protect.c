@@ -282,16 +282,24 @@ static bool is_office(dgm_text word)
     return false;
 }
 
+// The last word of a text that ends in white space, which is cut before it; empty: there is none.
+static dgm_text take_last_word(dgm_text *text)
+{
+    const dgm_text t = dgm_text_trim(*text);
+    size_t from = t.size;
+    if (t.size == text->size) return (dgm_text){t.data, 0};
+    while (from > 0 && (unsigned char)t.data[from - 1] > ' ') from--;
+    *text = (dgm_text){t.data, from};
+    return (dgm_text){t.data + from, t.size - from};
+}
+
 // Does a title end here, alone or with the office of who has it ("Herr Bürgermeister")?
 static bool is_title(dgm_text before)
 {
     static const char german[] = "Herr Herrn Frau Dr. Prof. Familie";
-    const dgm_text t = dgm_text_trim(before);
-    size_t from = t.size;
-    while (from > 0 && (unsigned char)t.data[from - 1] > ' ') from--;
-    const dgm_text word = {t.data + from, t.size - from};
-    if (t.size == before.size) return false;
-    return is_among(word, german) || (from > 0 && is_office(word) && is_title((dgm_text){t.data, from}));
+    dgm_text word = take_last_word(&before);
+    if (is_office(word)) word = take_last_word(&before);
+    return word.size && is_among(word, german);
 }
 
 // A name and those behind it. In English, words with foreign letters are names; in German those with a
