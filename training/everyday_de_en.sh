@@ -7,7 +7,7 @@
 #     PYTHONPATH=training python3 -m mine --work MINED --languages de --stages fetch,extract,align,filter \
 #         --sources ding-sentences,ding-words,mozilla,roundcube,redmine,web,libreoffice-ui,gnome,kde,apps,qt-apps
 # Stages, in this order: text, translate (both models that ship), pack, train, export.
-# START: the model file that it begins with (models/de-en.gguf), BACK: the other direction's (models/en-de.gguf),
+# START: the model file that it begins with (models/de-en.gguf; the run of 2026-11-20 began with the one of 2026-11-15), BACK: the other direction's (models/en-de.gguf),
 # SECONDS_OF_TRAINING (the recipe's), SET_STUDENT: settings of train ("a.b=value ...").
 # The result is WORK/de-en.gguf.
 set -euo pipefail
